@@ -1,0 +1,68 @@
+"""Which disruption budgets select which pod."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from taintkeeper.core.objects import Pod
+from taintkeeper.core.selectors import Selector
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """A PodDisruptionBudget as it was last seen. ``selector`` None selects nothing.
+
+    ``allowed`` is zero where the disruption controller has not observed this generation yet: the API server
+    refuses then as well.
+    """
+
+    namespace: str
+    name: str
+    selector: Selector | None
+    allowed: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name."""
+        return self.namespace, self.name
+
+    def selects(self, pod: Pod) -> bool:
+        """Say whether the budget covers the pod."""
+        return self.selector is not None and self.selector.matches(pod.labels)
+
+
+class BudgetBook:
+    """All budgets, by namespace."""
+
+    def __init__(self) -> None:
+        self._by_namespace: dict[str, dict[str, Budget]] = {}
+
+    def put(self, budget: Budget) -> None:
+        """Note a budget as it is now."""
+        self._by_namespace.setdefault(budget.namespace, {})[budget.name] = budget
+
+    def drop(self, namespace: str, name: str) -> None:
+        """Forget a budget that was deleted."""
+        budgets = self._by_namespace.get(namespace, {})
+        budgets.pop(name, None)
+        if not budgets:
+            self._by_namespace.pop(namespace, None)
+
+    def get(self, namespace: str, name: str) -> Budget | None:
+        """Return the budget of this name, or None."""
+        return self._by_namespace.get(namespace, {}).get(name)
+
+    def allowed(self, namespace: str, names: Iterable[str]) -> int:
+        """Return how many disruptions the tightest of these budgets allows; those that are gone have no say."""
+        budgets = (self.get(namespace, name) for name in names)
+        return min((budget.allowed for budget in budgets if budget is not None), default=0)
+
+    def of(self, pod: Pod) -> list[Budget]:
+        """Return the budgets that the Eviction API will ask for this pod, by name.
+
+        It asks none for a pod that has not started or has ended (``canIgnorePDB`` in kubernetes/kubernetes
+        ``pkg/registry/core/pod/storage/eviction.go``).
+        """
+        if pod.terminal or pod.phase == "Pending":
+            return []
+        budgets = self._by_namespace.get(pod.ref.namespace, {}).values()
+        return sorted((budget for budget in budgets if budget.selects(pod)), key=lambda budget: budget.name)

@@ -1,0 +1,97 @@
+"""Which pod is evicted when: the engine of the taint-eviction controller.
+
+It joins what is known of nodes and pods with the queue of pods that must leave.
+"""
+
+from random import Random
+
+from taintkeeper.core import messages as m
+from taintkeeper.core.deadlines import deadline
+from taintkeeper.core.eviction_queue import EvictionOptions, EvictionQueue
+from taintkeeper.core.memory import MemoryKeeper
+from taintkeeper.core.objects import Node, Pod
+
+
+class EvictionEngine:
+    """Turns what is seen of nodes, pods and budgets into evictions."""
+
+    def __init__(self, options: EvictionOptions, random: Random) -> None:
+        self.queue = EvictionQueue(options, random)
+        self._nodes = MemoryKeeper(random)
+        self._pods: dict[str, Pod] = {}
+        self._pods_of: dict[str, set[str]] = {}
+
+    def handle(self, event: m.EvictionInput, now: float) -> list[m.EvictionEffect]:
+        """Take in one event at the time ``now``; return what is to be done, in this order."""
+        self._take_in(event, now)
+        self.queue.advance(now)
+        effects, self.queue.effects = self.queue.effects, []
+        if self.queue.fresh:
+            effects.extend(self._nodes.writes(now))
+        return effects
+
+    def wake_at(self, now: float) -> float | None:  # noqa: ARG002 - the engines share one shape
+        """Return when to send the next :class:`~taintkeeper.core.messages.Woke`, in seconds since the epoch."""
+        times = (self.queue.wake_at(), self._nodes.wake_at() if self.queue.fresh else None)
+        return min((time for time in times if time is not None), default=None)
+
+    def _take_in(self, event: m.EvictionInput, now: float) -> None:
+        match event:
+            case m.NodeSeen(node):
+                self._node_seen(node, now)
+            case m.NodeGone(name):
+                self._nodes.gone(name)
+                self._judge_all(name, now)
+            case m.PodSeen(pod):
+                self._pod_seen(pod, now)
+            case m.PodGone(uid):
+                self._pod_gone(uid)
+            case m.BudgetSeen(budget):
+                self.queue.budget_seen(budget, now)
+            case m.BudgetGone(namespace, name):
+                self.queue.budget_gone(namespace, name)
+            case m.EvictionAnswered(uid, answer):
+                self.queue.answered(uid, answer, now)
+            case m.NodeWritten():
+                self._nodes.answered(event, now)
+            case m.Knowledge(fresh):
+                self.queue.fresh = fresh
+            case m.Woke():
+                pass
+
+    def _node_seen(self, node: Node, now: float) -> None:
+        if self._nodes.seen(node, now):
+            self._judge_all(node.name, now)
+
+    def _pod_seen(self, pod: Pod, now: float) -> None:
+        uid = pod.ref.uid
+        known = self._pods.get(uid)
+        if known is not None and known.node != pod.node:
+            self._forget_place(known)
+        self._pods[uid] = pod
+        self._pods_of.setdefault(pod.node, set()).add(uid)
+        self._judge(pod, now)
+
+    def _pod_gone(self, uid: str) -> None:
+        if pod := self._pods.pop(uid, None):
+            self._forget_place(pod)
+        self.queue.gone(uid)
+
+    def _forget_place(self, pod: Pod) -> None:
+        uids = self._pods_of[pod.node]
+        uids.discard(pod.ref.uid)
+        if not uids:
+            del self._pods_of[pod.node]
+
+    def _judge_all(self, node: str, now: float) -> None:
+        # Sorted, since the order of a set differs from run to run and effects must not.
+        for uid in sorted(self._pods_of.get(node, ())):
+            self._judge(self._pods[uid], now)
+
+    def _judge(self, pod: Pod, now: float) -> None:
+        known = self._nodes.get(pod.node)
+        found = deadline(pod, known.node, known.memory, now=now) if known else None
+        if found is None:
+            self.queue.unwant(pod)
+        else:
+            self.queue.want(pod, found, now)

@@ -1,0 +1,323 @@
+"""The queue over all pods that must leave: one heap of times, one heap of pods that are due, one gate per budgets.
+
+The states of a pod and the steps between them are in :mod:`taintkeeper.core.eviction_states`. This module decides when
+each step is made; who must leave, and when, is decided in :mod:`taintkeeper.core.deadlines`.
+"""
+
+import heapq
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import count
+from random import Random
+
+from taintkeeper.core import messages as m
+from taintkeeper.core.answers import Answer, Outcome, classify
+from taintkeeper.core.budgets import Budget, BudgetBook
+from taintkeeper.core.deadlines import Deadline
+from taintkeeper.core.eviction_states import State, Track
+from taintkeeper.core.gates import BUDGET_BACKOFF, GateKey, Gates, gate_key
+from taintkeeper.core.objects import Pod
+from taintkeeper.core.order import Urgency, urgency
+from taintkeeper.core.pacing import Backoff, Throttle
+
+PACES: Mapping[Outcome, Backoff] = {
+    Outcome.BUDGET: BUDGET_BACKOFF,
+    Outcome.NAMESPACE_TERMINATING: Backoff(base=15.0, cap=60.0),
+    Outcome.FORBIDDEN: Backoff(base=1.0, cap=60.0),
+    Outcome.SEVERAL_BUDGETS: Backoff(base=60.0, cap=60.0),
+    Outcome.TRANSIENT: Backoff(base=1.0, cap=60.0),
+    Outcome.UNEXPECTED: Backoff(base=5.0, cap=60.0),
+}
+"""How long a pod pauses after each kind of refusal, where no gate decides."""
+
+HELD_STATES = frozenset({State.READY, State.POSTED, State.BLOCKED})
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionOptions:
+    """What whoever runs the engine may choose.
+
+    ``concurrency`` is how many evictions may be under way at once. ``confirm_seconds`` is how long after the server
+    called a pod evicted or gone it is tried again, should it still be seen alive and not terminating. ``own`` is
+    namespace and name of the pod that this process runs in.
+    """
+
+    concurrency: int = 16
+    confirm_seconds: float = 60.0
+    own: tuple[str, str] | None = None
+
+
+class EvictionQueue:
+    """Brings every pod that must leave from its countdown to its end. Effects gather in ``effects``."""
+
+    def __init__(self, options: EvictionOptions, random: Random) -> None:
+        self.effects: list[m.EvictionEffect] = []
+        self.fresh = False
+        self.counts: Counter[State] = Counter()
+        self._options = options
+        self._random = random
+        self._tracks: dict[str, Track] = {}
+        self._posted: dict[str, Track] = {}
+        self._timers: list[tuple[float, int, str | GateKey]] = []
+        self._ready: list[tuple[Urgency, int, str]] = []
+        self._blocked_since: dict[str, float] = {}
+        self._budgets = BudgetBook()
+        self._gates = Gates()
+        self._throttle = Throttle(options.concurrency)
+        self._sequence = count()
+
+    @property
+    def limit(self) -> int:
+        """How many evictions may be under way at once, as the API server's answers have it now."""
+        return self._throttle.limit
+
+    def oldest_blocked(self, now: float) -> float:
+        """Return for how many seconds the pod that budgets have held longest has been held; zero without any."""
+        since = next(iter(self._blocked_since.values()), now)
+        return max(0.0, now - since)
+
+    def tracks(self) -> list[Track]:
+        """Return every pod on its way."""
+        return list(self._tracks.values())
+
+    def wake_at(self) -> float | None:
+        """Return when :meth:`advance` has something to do, in seconds since the epoch."""
+        times = [self._timers[0][0]] if self._timers else []
+        if self.fresh and self._ready and len(self._posted) < self._throttle.limit:
+            times.append(self._throttle.paused_until)
+        return min(times, default=None)
+
+    # Who must leave
+
+    def want(self, pod: Pod, deadline: Deadline, now: float) -> None:
+        """Note that the pod must leave by this deadline, which may differ from an earlier one in both directions."""
+        track = self._tracks.get(pod.ref.uid)
+        if track is None:
+            track = self._tracks[pod.ref.uid] = Track(pod, deadline)
+            self.counts[track.state] += 1
+        track.pod, track.deadline, track.wanted = pod, deadline, True
+        if pod.deleting:
+            self._see_terminating(track)
+        elif track.state not in (State.POSTED, State.LEAVING):
+            self._settle(track, now)
+
+    def unwant(self, pod: Pod) -> None:
+        """Note that the pod may stay; a countdown that ran, or evictions tried in vain, end with one effect."""
+        track = self._tracks.get(pod.ref.uid)
+        if track is None:
+            return
+        track.pod, track.wanted = pod, False
+        if track.state is State.POSTED or (track.state is State.LEAVING and pod.deleting):
+            return
+        if track.state not in (State.SKIPPED, State.LEAVING):
+            self.effects.append(m.Cancelled(pod.ref, track.deadline))
+        self._drop(track)
+
+    def gone(self, uid: str) -> None:
+        """Note that the pod was deleted; an answer that is still to come is counted when it comes."""
+        if track := self._tracks.get(uid):
+            self._drop(track)
+
+    def _settle(self, track: Track, now: float) -> None:
+        if reason := _exempt(track.pod):
+            if track.state is not State.SKIPPED:
+                self.effects.append(m.Skipped(track.pod.ref, reason))
+                self._enter(track, State.SKIPPED)
+        elif track.state in (State.COUNTING, State.SKIPPED) or track.deadline.due > now:
+            self._enter(track, State.COUNTING, track.deadline.due)
+        elif track.state is State.BLOCKED and track.gate != gate_key(track.pod, self._budgets.of(track.pod)):
+            self._make_ready(track)
+
+    def _see_terminating(self, track: Track) -> None:
+        if track.state is State.POSTED:
+            return
+        if track.state is not State.LEAVING:
+            self.effects.append(m.Skipped(track.pod.ref, "terminating"))
+            self._enter(track, State.LEAVING)
+        track.wake_at = None
+
+    # Budgets
+
+    def budget_seen(self, budget: Budget, now: float) -> None:
+        """Take in a budget; one that allows more than before wakes as many pods as it allows."""
+        before = self._budgets.get(budget.namespace, budget.name)
+        self._budgets.put(budget)
+        if before is None or before.selector != budget.selector:
+            self._rebuild_gates(budget.namespace)
+            return
+        for key in self._gates.behind(budget.namespace, budget.name):
+            self._gates.open_for(key, 0).update(self._budgets.allowed(key.namespace, key.budgets), now)
+            self._release(key, now)
+
+    def budget_gone(self, namespace: str, name: str) -> None:
+        """Forget a budget; the pods it held find out at once what holds them now."""
+        self._budgets.drop(namespace, name)
+        self._rebuild_gates(namespace)
+
+    def _rebuild_gates(self, namespace: str) -> None:
+        for gate in self._gates.take_down(namespace):
+            while (uid := gate.next()) is not None:
+                self._unblock(uid)
+
+    def _release(self, key: GateKey, now: float) -> None:
+        gate = self._gates.get(key)
+        free = gate.free(now) if gate else 0
+        while gate and free > 0 and (uid := gate.next()) is not None:
+            free -= self._unblock(uid, key)
+
+    def _unblock(self, uid: str, key: GateKey | None = None) -> bool:
+        track = self._tracks.get(uid)
+        if track is None or track.state is not State.BLOCKED or key not in (None, track.gate):
+            return False
+        self._make_ready(track)
+        return True
+
+    # Time passing
+
+    def advance(self, now: float) -> None:
+        """Do what has come due, then hand out evictions as far as the limits allow."""
+        while self._timers and self._timers[0][0] <= now:
+            at, _, subject = heapq.heappop(self._timers)
+            if isinstance(subject, GateKey):
+                self._release(subject, now)
+            elif (track := self._tracks.get(subject)) and track.wake_at == at:
+                self._make_ready(track)
+        while self._ready and self._may_post(now):
+            track = self._tracks.get(heapq.heappop(self._ready)[2])
+            if track is not None and track.state is State.READY and self._pass_gate(track, now):
+                self._post(track)
+
+    def _may_post(self, now: float) -> bool:
+        return self.fresh and len(self._posted) < self._throttle.limit and now >= self._throttle.paused_until
+
+    def _pass_gate(self, track: Track, now: float) -> bool:
+        budgets = self._budgets.of(track.pod)
+        key = track.gate = gate_key(track.pod, budgets)
+        if key is None:
+            return True
+        gate = self._gates.open_for(key, min(budget.allowed for budget in budgets))
+        if gate.free(now):
+            gate.in_flight += 1
+            return True
+        if track.pod.ref.uid not in self._blocked_since:
+            self.effects.append(m.Held(track.pod.ref, key.budgets))
+        self._block(track, key, now)
+        return False
+
+    def _post(self, track: Track) -> None:
+        self._enter(track, State.POSTED)
+        self._posted[track.pod.ref.uid] = track
+        self.effects.append(m.Evict(track.pod.ref, track.deadline))
+
+    # Answers
+
+    def answered(self, uid: str, answer: Answer, now: float) -> None:
+        """Take in the answer to an :class:`~taintkeeper.core.messages.Evict`; each gets exactly one.
+
+        An answer about a pod that was deleted meanwhile still counts for the pace, the gate and the report.
+        """
+        track = self._posted.pop(uid)
+        outcome = classify(answer, budgets=len(track.gate.budgets) if track.gate else 0)
+        self._pace(outcome, answer, now)
+        self._tell_gate(track, outcome, now)
+        if outcome is Outcome.ACCEPTED:
+            lateness = max(0.0, now - track.deadline.due)
+            self.effects.append(m.Evicted(track.pod.ref, track.pod.node, track.deadline, lateness))
+        if outcome in (Outcome.ACCEPTED, Outcome.GONE):
+            self._let_leave(track, now)
+        else:
+            self._refused(track, outcome, answer, now)
+        if track.gate is not None:
+            self._release(track.gate, now)
+
+    def _pace(self, outcome: Outcome, answer: Answer, now: float) -> None:
+        if outcome is Outcome.THROTTLED:
+            self._throttle.refused(answer.retry_after, now, self._random)
+        else:
+            self._throttle.succeeded()
+
+    def _tell_gate(self, track: Track, outcome: Outcome, now: float) -> None:
+        gate = self._gates.get(track.gate) if track.gate else None
+        if gate is None:
+            return
+        gate.in_flight = max(0, gate.in_flight - 1)
+        if outcome is Outcome.ACCEPTED:
+            gate.accepted(now)
+        elif outcome is Outcome.BUDGET:
+            gate.refused(now, self._random)
+
+    def _let_leave(self, track: Track, now: float) -> None:
+        if self._tracked(track):
+            at = None if track.pod.deleting else now + self._options.confirm_seconds
+            self._enter(track, State.LEAVING, at)
+
+    def _refused(self, track: Track, outcome: Outcome, answer: Answer, now: float) -> None:
+        pause = self._pause_after(track, outcome, now)
+        budgets = track.gate.budgets if track.gate else ()
+        self.effects.append(m.EvictionFailed(track.pod.ref, outcome, answer, budgets, pause))
+        if not self._tracked(track):
+            return
+        if outcome is Outcome.THROTTLED:
+            self._make_ready(track)
+        elif outcome is Outcome.BUDGET and track.gate is not None:
+            self._block(track, track.gate, now)
+        else:
+            track.failures += 1
+            self._enter(track, State.PAUSING, now + pause)
+        self._look_again(track, now)
+
+    def _pause_after(self, track: Track, outcome: Outcome, now: float) -> float:
+        if outcome is Outcome.THROTTLED:
+            return max(0.0, self._throttle.paused_until - now)
+        if outcome is Outcome.BUDGET and track.gate and (gate := self._gates.get(track.gate)):
+            return max(0.0, gate.probe_at - now)
+        return PACES[outcome].delay(track.failures, self._random)
+
+    def _look_again(self, track: Track, now: float) -> None:
+        """Catch up on what happened to the pod while its eviction was under way."""
+        if not track.wanted:
+            self.unwant(track.pod)
+        elif track.pod.deleting:
+            self._see_terminating(track)
+        else:
+            self._settle(track, now)
+
+    # Steps
+
+    def _tracked(self, track: Track) -> bool:
+        return self._tracks.get(track.pod.ref.uid) is track
+
+    def _make_ready(self, track: Track) -> None:
+        self._enter(track, State.READY)
+        key = urgency(track.pod, track.deadline.due, own=self._options.own)
+        heapq.heappush(self._ready, (key, next(self._sequence), track.pod.ref.uid))
+
+    def _block(self, track: Track, key: GateKey, now: float) -> None:
+        self._enter(track, State.BLOCKED)
+        self._blocked_since.setdefault(track.pod.ref.uid, now)
+        gate = self._gates.open_for(key, 0)
+        gate.wait(urgency(track.pod, track.deadline.due, own=self._options.own), track.pod.ref.uid)
+        if gate.arm(now):
+            heapq.heappush(self._timers, (gate.probe_at, next(self._sequence), key))
+
+    def _enter(self, track: Track, state: State, wake_at: float | None = None) -> None:
+        self.counts[track.state] -= 1
+        track.enter(state, wake_at=wake_at)
+        self.counts[state] += 1
+        if state not in HELD_STATES:
+            self._blocked_since.pop(track.pod.ref.uid, None)
+        if wake_at is not None:
+            heapq.heappush(self._timers, (wake_at, next(self._sequence), track.pod.ref.uid))
+
+    def _drop(self, track: Track) -> None:
+        del self._tracks[track.pod.ref.uid]
+        self._blocked_since.pop(track.pod.ref.uid, None)
+        self.counts[track.state] -= 1
+
+
+def _exempt(pod: Pod) -> str | None:
+    """Return why a pod is never evicted, whatever the taints, or None."""
+    if pod.mirror:
+        return "mirror"
+    return "terminal" if pod.terminal else None

@@ -1,0 +1,59 @@
+"""Since when a taint has been there, when the taint itself does not say so, or cannot be believed.
+
+``timeAdded`` is optional and ``kubectl taint`` never sets it; clients may also send any time they like. What is
+missing or unbelievable is replaced by the time the taint was first noticed. The node carries that memory in an
+annotation, so that neither a restart nor a change of leader begins a countdown anew.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from taintkeeper.core.objects import NO_EXECUTE, Taint
+
+NOT_READY = "node.kubernetes.io/not-ready"
+UNREACHABLE = "node.kubernetes.io/unreachable"
+SIBLINGS = {NOT_READY: UNREACHABLE, UNREACHABLE: NOT_READY}
+
+CLOCK_TOLERANCE_SECONDS = 300.0
+"""How far a taint may be older than its node before its time is disbelieved: clocks differ a little."""
+
+
+def believable(taint: Taint, *, node_created: float, now: float) -> bool:
+    """Say whether ``timeAdded`` can be true: not in the future, not long before the node existed."""
+    return taint.time_added is not None and node_created - CLOCK_TOLERANCE_SECONDS <= taint.time_added <= now
+
+
+def started(taint: Taint, memory: Mapping[str, float], *, node_created: float, now: float) -> float:
+    """Return since when the taint counts, in seconds since the epoch; the older of memory and believable time."""
+    remembered = min(memory.get(str(taint), now), now)
+    if taint.time_added is not None and believable(taint, node_created=node_created, now=now):
+        return min(taint.time_added, remembered)
+    return remembered
+
+
+def remember(
+    taints: Iterable[Taint],
+    before: Iterable[Taint],
+    memory: Mapping[str, float],
+    *,
+    node_created: float,
+    now: float,
+) -> dict[str, float]:
+    """Return the memory that belongs to these taints: taint to first-seen time, in seconds since the epoch.
+
+    Only NoExecute taints are remembered, and only where their own time does not do: it is missing or unbelievable,
+    or the taint took the place of its sibling (not-ready, unreachable) in one step and goes on with its countdown.
+    """
+    known = {taint.key: taint for taint in before if taint.effect == NO_EXECUTE}
+    kept: dict[str, float] = {}
+    for taint in taints:
+        if taint.effect != NO_EXECUTE:
+            continue
+        name = str(taint)
+        sibling = known.get(SIBLINGS.get(taint.key, ""))
+        if name in memory:
+            kept[name] = min(memory[name], now)
+        elif sibling is not None and taint.key not in known:
+            kept[name] = started(sibling, memory, node_created=node_created, now=now)
+        elif not believable(taint, node_created=node_created, now=now):
+            kept[name] = now
+    return kept

@@ -1,0 +1,209 @@
+"""What goes into the engines and what comes out: events and effects.
+
+An effect tells what is to be done, never how or by whom: the same engine serves the operator, a dry run and a test.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from taintkeeper.core.answers import Answer, Outcome
+from taintkeeper.core.budgets import Budget
+from taintkeeper.core.conditions import Change
+from taintkeeper.core.deadlines import Deadline
+from taintkeeper.core.objects import Node, Pod, PodRef
+from taintkeeper.core.zones import ZoneState
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    """A node was listed, added or modified."""
+
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    """A node was deleted."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    """A pod was listed, added or modified."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    """A pod was deleted, known by its UID."""
+
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetSeen:
+    """A disruption budget was listed, added or modified."""
+
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetGone:
+    """A disruption budget was deleted."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Knowledge:
+    """Whether what has been seen can be acted on: everything is listed, and the watches are alive."""
+
+    fresh: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Woke:
+    """Time has passed; sent at the time that ``wake_at`` named, or later."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionAnswered:
+    """The Eviction API answered for this pod."""
+
+    uid: str
+    answer: Answer
+
+
+class WriteResult(StrEnum):
+    """How a write to a node ended."""
+
+    DONE = "done"
+    CONFLICT = "conflict"
+    GONE = "gone"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeWritten:
+    """A write to a node ended; ``node`` is the new state where the server returned one."""
+
+    name: str
+    result: WriteResult
+    node: Node | None = None
+
+
+EvictionInput = (
+    NodeSeen
+    | NodeGone
+    | PodSeen
+    | PodGone
+    | BudgetSeen
+    | BudgetGone
+    | Knowledge
+    | Woke
+    | EvictionAnswered
+    | NodeWritten
+)
+TaintInput = NodeSeen | NodeGone | Knowledge | Woke | NodeWritten
+
+
+@dataclass(frozen=True, slots=True)
+class Evict:
+    """Post an eviction of this pod, with its UID as the precondition."""
+
+    pod: PodRef
+    deadline: Deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Remember:
+    """Write the memory of when taints were first seen to the node: taint to seconds since the epoch."""
+
+    node: str
+    uid: str
+    memory: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """The API accepted the eviction, ``lateness`` seconds after it was due."""
+
+    pod: PodRef
+    node: str
+    deadline: Deadline
+    lateness: float
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionFailed:
+    """The API did not accept the eviction; it will be tried again in ``retry_in`` seconds at the latest."""
+
+    pod: PodRef
+    outcome: Outcome
+    answer: Answer
+    budgets: tuple[str, ...]
+    retry_in: float
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """The eviction is due, but these budgets allow none; it was not tried, since another pod probes them."""
+
+    pod: PodRef
+    budgets: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cancelled:
+    """A countdown, or an eviction that was tried in vain, is over because the reason is gone."""
+
+    pod: PodRef
+    deadline: Deadline
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A pod that a taint would evict is never evicted, for this reason; told once."""
+
+    pod: PodRef
+    reason: str
+
+
+EvictionEffect = Evict | Remember | Evicted | EvictionFailed | Held | Cancelled | Skipped
+
+
+@dataclass(frozen=True, slots=True)
+class PatchTaints:
+    """Write these taints to the node, provided that it has not changed since; ``reasons`` tells why, by key."""
+
+    node: Node
+    change: Change
+    reasons: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TaintsChanged:
+    """The taints of a node were written. ``again`` are keys that somebody had removed meanwhile."""
+
+    node: Node
+    change: Change
+    reasons: Mapping[str, str]
+    again: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneChanged:
+    """A zone has another state now, and with it another rate, in nodes per second."""
+
+    zone: str
+    before: ZoneState
+    after: ZoneState
+    rate: float
+    all_disrupted: bool
+
+
+TaintEffect = PatchTaints | TaintsChanged | ZoneChanged

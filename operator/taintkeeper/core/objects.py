@@ -1,0 +1,108 @@
+"""The few facts about nodes and pods that decisions rest on, free of how the API spells them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+
+NOTHING: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node. ``time_added`` is in seconds since the epoch, None where nobody set it."""
+
+    key: str
+    effect: str
+    value: str = ""
+    time_added: float | None = None
+
+    def __str__(self) -> str:
+        """Spell the taint as kubectl does: ``key=value:effect``, or ``key:effect`` without a value."""
+        return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A toleration of a pod. ``seconds`` is its ``tolerationSeconds``; None means for ever."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    seconds: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition in a node's status; ``reason`` is the kubelet's own word for it."""
+
+    type: str
+    status: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A node as it was last seen.
+
+    ``first_seen`` is the memory kept on the node itself: taint to the time it was first noticed, in seconds since
+    the epoch. ``excluded`` says that the node does not count when its zone is judged.
+    """
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    created: float = 0.0
+    taints: tuple[Taint, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    unschedulable: bool = False
+    zone: str = ""
+    excluded: bool = False
+    first_seen: Mapping[str, float] = field(default_factory=dict)
+
+    def condition(self, type_: str) -> Condition | None:
+        """Return the condition of this type, or None."""
+        return next((condition for condition in self.conditions if condition.type == type_), None)
+
+    @property
+    def ready(self) -> bool:
+        """Whether the node says that it is ready; a node without the condition is not."""
+        condition = self.condition("Ready")
+        return condition is not None and condition.status == "True"
+
+
+@dataclass(frozen=True, slots=True)
+class PodRef:
+    """Which pod is meant: the UID tells a pod from a later one of the same name."""
+
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod as it was last seen. ``bound`` is when it came to its node, in seconds since the epoch."""
+
+    ref: PodRef
+    node: str = ""
+    bound: float = 0.0
+    tolerations: tuple[Toleration, ...] = ()
+    priority: int = 0
+    critical: bool = False
+    phase: str = "Running"
+    ready: bool = True
+    deleting: bool = False
+    mirror: bool = False
+    labels: Mapping[str, str] = NOTHING
+
+    @property
+    def terminal(self) -> bool:
+        """Whether the pod has ended by itself."""
+        return self.phase in ("Succeeded", "Failed")
