@@ -31,6 +31,9 @@ KEYS_OF_CONDITION: dict[str, frozenset[str]] = {
     for type_, _ in CONDITION_TAINTS
 }
 
+SILENT_WHEN_MISSING = frozenset({"Ready", "OutOfDisk"})
+"""Conditions without which nothing is known: a kubelet that never reported, and one that no longer knows OutOfDisk."""
+
 EXECUTE_KEYS = (NOT_READY, UNREACHABLE)
 """The keys that come with NoExecute too, at the pace of the zone."""
 
@@ -67,11 +70,9 @@ def wanted(node: Node) -> Wanted:
     unknown: set[TaintId] = set()
     for type_, keys in KEYS_OF_CONDITION.items():
         condition = node.condition(type_)
-        if condition is None:
+        if condition is None and type_ in SILENT_WHEN_MISSING:
             unknown.update((key, effect) for key in keys for effect in _effects(key))
-            continue
-        key = CONDITION_TAINTS.get((type_, condition.status))
-        if key is not None:
+        elif condition is not None and (key := CONDITION_TAINTS.get((type_, condition.status))) is not None:
             reasons[key] = _because(condition)
     if node.unschedulable:
         reasons[UNSCHEDULABLE] = "spec.unschedulable is true"
