@@ -44,6 +44,8 @@ class MemoryKeeper:
         from then on what is remembered here is newer.
         """
         known = self._nodes.get(node.name)
+        if known is not None and node.older_than(known.node):
+            return False
         if known is None or known.node.uid != node.uid:
             memory = remember(node.taints, (), node.first_seen, node_created=node.created, now=now)
             known = self._nodes[node.name] = NodeMemory(node, memory, node.first_seen)

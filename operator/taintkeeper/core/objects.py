@@ -67,6 +67,13 @@ class Node:
         """Return the condition of this type, or None."""
         return next((condition for condition in self.conditions if condition.type == type_), None)
 
+    def older_than(self, other: "Node") -> bool:
+        """Say whether this is an earlier state of the same node: resource versions are numbers that grow (KEP-5504)."""
+        try:
+            return self.uid == other.uid and int(self.resource_version) < int(other.resource_version)
+        except ValueError:
+            return False
+
     @property
     def ready(self) -> bool:
         """Whether the node says that it is ready; a node without the condition is not."""

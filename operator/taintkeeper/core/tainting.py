@@ -98,7 +98,7 @@ class TaintEngine:
         if known is not None and known.uid != node.uid:
             self._node_gone(node.name)
         elif known is not None:
-            if _older(node, known):
+            if node.older_than(known):
                 return
             self._writing[node.name].lost |= _lost(known, node)
         self._nodes[node.name] = node
@@ -194,11 +194,3 @@ def _lost(before: Node, after: Node) -> set[str]:
     still_wanted = wanted(before).no_schedule.keys() & wanted(after).no_schedule.keys()
     present = {taint.key for taint in after.taints if taint.effect == NO_SCHEDULE}
     return {t.key for t in before.taints if t.effect == NO_SCHEDULE and t.key in still_wanted - present}
-
-
-def _older(node: Node, known: Node) -> bool:
-    """Say whether ``node`` is the older of the two; resource versions are numbers that grow (KEP-5504)."""
-    try:
-        return int(node.resource_version) < int(known.resource_version)
-    except ValueError:
-        return False

@@ -1,0 +1,1 @@
+"""The cluster's API: one client, watches, what objects look like on the wire, events, access reviews."""

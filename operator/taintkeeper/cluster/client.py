@@ -1,0 +1,140 @@
+"""One session to the API server: raw requests and streams, without models."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from taintkeeper import __version__
+from taintkeeper.cluster.credentials import Credentials
+
+CONNECT_SECONDS = 10.0
+MERGE_PATCH = "application/merge-patch+json"
+JSON = "application/json"
+
+Observer = Callable[[str, str, int, float], None]
+"""Told of every request: verb, resource, status (0 where none came), seconds."""
+
+
+class UnreachableError(Exception):
+    """No answer came: the connection failed, or the time was up."""
+
+
+class StatusError(Exception):
+    """The API server answered with an error; ``code`` is the HTTP status."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(f"{code}: {message}")
+        self.code = code
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer of the API server."""
+
+    status: int
+    body: bytes
+    headers: Mapping[str, str]
+
+    def raise_for_status(self) -> None:
+        """Raise :class:`StatusError` unless the request was granted."""
+        if self.status >= 300:
+            raise StatusError(self.status, status_message(self.body))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What to ask for. ``verb`` and ``resource`` are the words that RBAC and metrics use."""
+
+    method: str
+    path: str
+    verb: str
+    resource: str
+    params: Mapping[str, str] | None = None
+    body: Any = None
+    content_type: str = JSON
+
+
+class ApiClient:
+    """Sends requests with our credentials; renews them once when the server no longer takes them."""
+
+    def __init__(self, credentials: Credentials, *, observe: Observer, timeout_seconds: float = 30.0) -> None:
+        self._credentials = credentials
+        self._observe = observe
+        self._limits = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
+        self._session = aiohttp.ClientSession(
+            base_url=credentials.server + "/",
+            connector=aiohttp.TCPConnector(ssl=credentials.ssl_context() or True, limit=100),
+            headers={"User-Agent": f"taintkeeper/{__version__}", "Accept": JSON},
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._session.close()
+
+    async def send(self, call: Call) -> Reply:
+        """Send one request and return the answer, whatever it says; raises :class:`UnreachableError`."""
+        begun = time.monotonic()
+        status = 0
+        try:
+            async with self._open(call, self._limits) as response:
+                body = await response.read()
+                status = response.status
+                return Reply(status, body, response.headers)
+        finally:
+            self._observe(call.verb, call.resource, status, time.monotonic() - begun)
+
+    @asynccontextmanager
+    async def stream(self, call: Call, *, silence_seconds: float) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Open a response to be read as it comes.
+
+        Raises :class:`UnreachableError` from here, and from the body of the ``async with`` when the connection breaks
+        or nothing comes for ``silence_seconds``; :class:`StatusError` when the request is refused.
+        """
+        limits = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence_seconds)
+        async with self._open(call, limits) as response:
+            if response.status >= 300:
+                raise StatusError(response.status, status_message(await response.read()))
+            yield response
+
+    @asynccontextmanager
+    async def _open(self, call: Call, limits: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
+        try:
+            response = await self._request(call, limits)
+            if response.status == 401:
+                response.release()
+                await asyncio.to_thread(self._credentials.expire)
+                response = await self._request(call, limits)
+            async with response:
+                yield response
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise UnreachableError(str(error) or type(error).__name__) from error
+
+    async def _request(self, call: Call, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        headers = {}
+        if (authorization := await self._credentials.authorization()) is not None:
+            headers["Authorization"] = authorization
+        if call.body is not None:
+            headers["Content-Type"] = call.content_type
+        return await self._session.request(
+            call.method,
+            call.path.lstrip("/"),
+            params=call.params,
+            data=None if call.body is None else msgspec.json.encode(call.body),
+            headers=headers,
+            timeout=limits,
+        )
+
+
+def status_message(body: bytes) -> str:
+    """Return what an error's body says: the message of a ``Status`` object, else the body's beginning."""
+    try:
+        return str(msgspec.json.decode(body)["message"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return body[:200].decode("utf-8", "replace")

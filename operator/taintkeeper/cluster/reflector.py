@@ -1,0 +1,234 @@
+"""Keeps a view of one kind of object up to date: list, watch, and again, for as long as the process lives.
+
+What it has to get right, since decisions rest on it:
+
+* The first list is streamed by the server (``sendInitialEvents``, KEP-3157); one that refuses that is asked for pages.
+* HTTP 410 and an ERROR event with code 410 alike mean that our place in the history is lost: list again. What has
+  vanished meanwhile is found by comparing the new list with what was known, and told as gone.
+* Any other error leads to a growing, jittered pause and a watch from where we were.
+* A watch that says nothing for 90 s is dead, whatever TCP thinks: the server sends bookmarks every minute.
+* A watch that simply ends is resumed at once. Servers do that every few minutes, and in bursts.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Hashable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Generic, TypeVar
+
+import aiohttp
+import msgspec
+
+from taintkeeper.cluster.client import ApiClient, Call, StatusError, UnreachableError
+from taintkeeper.core.pacing import Backoff
+
+PAGE_SIZE = 2000
+SILENCE_SECONDS = 90.0
+TIMEOUT_SECONDS = (300, 600)
+STREAMING_REFUSED = frozenset({400, 422})
+ERROR_BACKOFF = Backoff(base=0.5, cap=30.0, jitter=0.5)
+QUICK_SECONDS = 1.0
+"""A watch that ends sooner than this is not resumed at once, or a broken proxy would have us turn in circles."""
+
+Key = TypeVar("Key", bound=Hashable)
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[Key, Item]):
+    """A kind of object to watch. ``key`` tells objects apart; use the UID where a name may come back as another."""
+
+    resource: str
+    path: str
+    decode: Callable[[msgspec.Raw], Item]
+    key: Callable[[Item], Key]
+
+
+@dataclass(frozen=True, slots=True)
+class Listener(Generic[Key, Item]):
+    """Who is told: of every object added or modified, of every key gone, and when the view can be relied on or not."""
+
+    seen: Callable[[Item], None]
+    gone: Callable[[Key], None]
+    alive: Callable[[bool], None]
+    failed: Callable[[str], None]
+
+
+class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
+    resource_version: str = ""
+    continue_: str = ""
+    annotations: dict[str, str] | None = None
+
+
+class _Page(msgspec.Struct):
+    metadata: _ListMeta
+    items: list[msgspec.Raw]
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Marked(msgspec.Struct):
+    """What is read of any object beside what its kind decodes: metadata, and what an ERROR says."""
+
+    metadata: _ListMeta = field(default_factory=_ListMeta)
+    code: int = 0
+    message: str = ""
+
+
+_page_decoder = msgspec.json.Decoder(_Page)
+_event_decoder = msgspec.json.Decoder(_Event)
+_marked_decoder = msgspec.json.Decoder(_Marked)
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Reflector(Generic[Key, Item]):
+    """Lists and watches one kind; tells its listener. Run :meth:`run` as a task that lives as long as the process."""
+
+    def __init__(self, client: ApiClient, kind: Kind[Key, Item], listener: Listener[Key, Item], random: Random) -> None:
+        self.last_heard = float("-inf")
+        """When anything last came from the server, on the event loop's clock."""
+        self._client = client
+        self._kind = kind
+        self._listener = listener
+        self._random = random
+        self._known: set[Key] = set()
+        self._listing: set[Key] | None = None
+        self._version: str | None = None
+        self._latest: msgspec.Raw | None = None
+        self._streaming = True
+
+    async def run(self) -> None:
+        """Keep the view up to date until cancelled."""
+        failures = 0
+        while True:
+            begun = self._now()
+            at_once = False
+            try:
+                await self._follow()
+                at_once = failures == 0
+            except (UnreachableError, StatusError, msgspec.DecodeError) as error:
+                at_once = self._lose(error) and failures == 0
+            failures = 0 if self._now() - begun > QUICK_SECONDS else failures + 1
+            await asyncio.sleep(0.0 if at_once else ERROR_BACKOFF.delay(failures, self._random))
+
+    def _lose(self, error: Exception) -> bool:
+        """Note that the watch broke; return whether to begin anew at once."""
+        self._note_place()
+        self._listener.alive(False)
+        self._listing = None
+        code = error.code if isinstance(error, StatusError) else 0
+        if self._version is None and self._streaming and code in STREAMING_REFUSED:
+            self._streaming = False
+            return True
+        self._listener.failed(str(error))
+        had_place, gone = self._version is not None, code == 410
+        if gone:
+            self._version = None
+        return gone and had_place
+
+    async def _follow(self) -> None:
+        self._note_place()
+        if self._version is None and not self._streaming:
+            await self._list_pages()
+        params = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(self._random.randint(*TIMEOUT_SECONDS)),
+        }
+        if self._version is None:
+            params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+            self._listing = set()
+        else:
+            params["resourceVersion"] = self._version
+        call = Call("GET", self._kind.path, "watch", self._kind.resource, params)
+        async with self._client.stream(call, silence_seconds=SILENCE_SECONDS) as response:
+            if self._version is not None:
+                self._listener.alive(True)
+            async for line in _lines(response):
+                self.last_heard = self._now()
+                self._take(line)
+        if self._listing is not None:
+            raise UnreachableError("the watch ended before the list was complete")
+
+    async def _list_pages(self) -> None:
+        found: set[Key] = set()
+        params = {"limit": str(PAGE_SIZE)}
+        while True:
+            reply = await self._client.send(Call("GET", self._kind.path, "list", self._kind.resource, params))
+            reply.raise_for_status()
+            page = _page_decoder.decode(reply.body)
+            for raw in page.items:
+                self._see(raw, found)
+            self.last_heard = self._now()
+            if not page.metadata.continue_:
+                break
+            params["continue"] = page.metadata.continue_
+            await asyncio.sleep(0)
+        self._complete(found, page.metadata.resource_version)
+
+    def _take(self, line: bytes) -> None:
+        event = _event_decoder.decode(line)
+        match event.type:
+            case "ADDED" | "MODIFIED":
+                self._see(event.object, self._listing)
+            case "DELETED":
+                self._drop(event.object)
+            case "BOOKMARK":
+                self._mark(event.object)
+            case "ERROR":
+                status = _marked_decoder.decode(event.object)
+                raise StatusError(status.code, status.message)
+        if event.type != "BOOKMARK" and self._listing is None:
+            self._latest = event.object
+
+    def _note_place(self) -> None:
+        """Read our place in the history from the latest event: once for each watch, not once for each event."""
+        if self._latest is not None:
+            self._version = _marked_decoder.decode(self._latest).metadata.resource_version
+            self._latest = None
+
+    def _mark(self, raw: msgspec.Raw) -> None:
+        metadata = _marked_decoder.decode(raw).metadata
+        if self._listing is None:
+            self._version, self._latest = metadata.resource_version, None
+        elif INITIAL_EVENTS_END in (metadata.annotations or {}):
+            self._complete(self._listing, metadata.resource_version)
+
+    def _complete(self, found: set[Key], version: str) -> None:
+        for key in self._known - found:
+            self._listener.gone(key)
+        self._known = found
+        self._listing = None
+        self._version = version
+        self._listener.alive(True)
+
+    def _see(self, raw: msgspec.Raw, listing: set[Key] | None) -> None:
+        item = self._kind.decode(raw)
+        (self._known if listing is None else listing).add(self._kind.key(item))
+        self._listener.seen(item)
+
+    def _drop(self, raw: msgspec.Raw) -> None:
+        key = self._kind.key(self._kind.decode(raw))
+        self._known.discard(key)
+        if self._listing is not None:
+            self._listing.discard(key)
+        self._listener.gone(key)
+
+    @staticmethod
+    def _now() -> float:
+        return asyncio.get_running_loop().time()
+
+
+async def _lines(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield the lines of a body, however long; let others have their turn between the chunks."""
+    rest = b""
+    async for chunk in response.content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line:
+                yield line
+        await asyncio.sleep(0)
