@@ -1,0 +1,28 @@
+"""Run an embedded cluster by hand: ``python -m testbed.embedded run --nodes 6 --zones 2``."""
+
+import argparse
+import threading
+
+from testbed.embedded.cluster import EmbeddedCluster
+from testbed.embedded.samples import sample_nodes
+
+
+def main() -> None:
+    """Start a cluster, print where its kubeconfig is, and stay until interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m testbed.embedded", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    run = commands.add_parser("run", help="start a cluster and keep it until Ctrl-C")
+    run.add_argument("--nodes", type=int, default=3, help="how many nodes it has (default: %(default)s)")
+    run.add_argument("--zones", type=int, default=1, help="how many zones they are spread over (default: %(default)s)")
+    arguments = parser.parse_args()
+    with EmbeddedCluster() as cluster:
+        cluster.seed(sample_nodes(arguments.nodes, arguments.zones))
+        print(f"export KUBECONFIG={cluster.kubeconfig}", flush=True)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            print()
+
+
+if __name__ == "__main__":
+    main()
