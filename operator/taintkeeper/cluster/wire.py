@@ -4,7 +4,7 @@ A pod has 4 KB and more on the wire; what is decoded here is some dozen fields, 
 labels) is kept once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from sys import intern
 from typing import Any, TypeVar
@@ -255,7 +255,7 @@ def decode_first_seen(text: str | None) -> dict[str, float]:
         return {}
 
 
-def encode_first_seen(memory: dict[str, float]) -> str | None:
+def encode_first_seen(memory: Mapping[str, float]) -> str | None:
     """Write the memory for a node's annotation; None, which removes it, where there is nothing to remember."""
     if not memory:
         return None

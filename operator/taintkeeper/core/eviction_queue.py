@@ -223,7 +223,7 @@ class EvictionQueue:
         self._tell_gate(track, outcome, now)
         if outcome is Outcome.ACCEPTED:
             lateness = max(0.0, now - track.deadline.due)
-            self.effects.append(m.Evicted(track.pod.ref, track.pod.node, track.deadline, lateness))
+            self.effects.append(m.Evicted(track.pod.ref, track.pod.node, track.deadline, lateness, answer.status))
         if outcome in (Outcome.ACCEPTED, Outcome.GONE):
             self._let_leave(track, now)
         else:

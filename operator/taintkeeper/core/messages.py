@@ -89,11 +89,12 @@ class WriteResult(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NodeWritten:
-    """A write to a node ended; ``node`` is the new state where the server returned one."""
+    """A write to a node ended; ``node`` is its new state where there is one, ``detail`` what went wrong."""
 
     name: str
     result: WriteResult
     node: Node | None = None
+    detail: str = ""
 
 
 EvictionInput = (
@@ -130,12 +131,13 @@ class Remember:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """The API accepted the eviction, ``lateness`` seconds after it was due."""
+    """The API accepted the eviction with this HTTP status, ``lateness`` seconds after it was due."""
 
     pod: PodRef
     node: str
     deadline: Deadline
     lateness: float
+    status: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +199,10 @@ class TaintsChanged:
 
 @dataclass(frozen=True, slots=True)
 class ZoneChanged:
-    """A zone has another state now, and with it another rate, in nodes per second."""
+    """A zone has another state or another rate now, in nodes per second; ``witness`` is the node that brought it."""
 
     zone: str
+    witness: Node
     before: ZoneState
     after: ZoneState
     rate: float

@@ -1,7 +1,7 @@
 """All zones: who is in them, what state they are in, and who waits there for NoExecute."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from taintkeeper.core.messages import ZoneChanged
 from taintkeeper.core.objects import Node
@@ -10,7 +10,10 @@ from taintkeeper.core.zones import Rates, ZoneQueue, ZoneState, zone_state
 
 @dataclass(slots=True)
 class Zone:
-    """A zone. Only nodes that count are in ``ready`` and ``not_ready``; ``members`` are all."""
+    """A zone. Only nodes that count are in ``ready`` and ``not_ready``; ``members`` are all.
+
+    ``witness`` is the node that was last seen in it.
+    """
 
     name: str
     queue: ZoneQueue
@@ -18,6 +21,7 @@ class Zone:
     ready: int = 0
     not_ready: int = 0
     members: int = 0
+    witness: Node = field(default_factory=lambda: Node(""))
 
     @property
     def size(self) -> int:
@@ -50,6 +54,7 @@ class ZoneBook:
         if node.zone not in self._zones:
             self._zones[node.zone] = Zone(node.zone, ZoneQueue(self._rates.normal, now))
         self._places[node.name] = node
+        self._zones[node.zone].witness = node
         self._count(node, 1)
         if before is not None and before.zone != node.zone:
             self._leave(before)
@@ -62,17 +67,17 @@ class ZoneBook:
             self._leave(node)
 
     def judge(self, now: float) -> list[ZoneChanged]:
-        """Give every zone the state and rate that its nodes call for; return the zones whose state changed."""
+        """Give every zone the state and rate that its nodes call for; return what became different."""
         states = {zone.name: self._state(zone) for zone in self._zones.values()}
         self.all_disrupted = bool(states) and all(state is ZoneState.FULL for state in states.values())
         changes = []
         for zone in self._zones.values():
             state = states[zone.name]
             rate = 0.0 if self.all_disrupted else self._rates.of(state, zone.size)
+            if state is not zone.state or rate != zone.queue.bucket.rate:
+                changes.append(ZoneChanged(zone.name, zone.witness, zone.state, state, rate, self.all_disrupted))
             zone.queue.bucket.set_rate(rate, now)
-            if state is not zone.state:
-                changes.append(ZoneChanged(zone.name, zone.state, state, rate, self.all_disrupted))
-                zone.state = state
+            zone.state = state
         return changes
 
     def serve(self, now: float) -> list[str]:

@@ -1,0 +1,124 @@
+"""Nodes as Kopf sees them, made complete.
+
+Kopf tells what happens to nodes, but not when it has told of all of them, and after its watch was lost (HTTP 410)
+not which ones were deleted meanwhile. So the nodes are listed once when we start, and again whenever Kopf has begun
+anew and every few minutes; what is not in that list is gone.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+import msgspec
+
+from taintkeeper.cluster.client import ApiClient, Call, StatusError, UnreachableError
+from taintkeeper.cluster.wire import decode_node
+from taintkeeper.core.objects import Node
+from taintkeeper.core.pacing import Backoff
+
+PAGE_SIZE = 500
+SWEEP_SECONDS = 300.0
+SETTLE_SECONDS = 2.0
+ERROR_BACKOFF = Backoff(base=0.5, cap=30.0, jitter=0.5)
+
+
+class _Continue(msgspec.Struct, rename={"continue_": "continue"}):
+    continue_: str = ""
+
+
+class _Page(msgspec.Struct):
+    metadata: _Continue
+    items: list[msgspec.Raw]
+
+
+class NodeFeed:
+    """Tells of nodes seen and gone, and whether the view is complete. Run :meth:`run` as a task."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        random: Random,
+        *,
+        seen: Callable[[Node], None],
+        gone: Callable[[str], None],
+        alive: Callable[[bool], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        self.last_heard = float("-inf")
+        """When a complete list last came from the server, on the event loop's clock."""
+        self._client = client
+        self._random = random
+        self._seen = seen
+        self._gone = gone
+        self._alive = alive
+        self._failed = failed
+        self._uids: dict[str, str] = {}
+        self._wanted = asyncio.Event()
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take in a watch event as Kopf has it: its type (None while Kopf lists) and the object as a dictionary."""
+        node = decode_node(msgspec.json.encode(event["object"]))
+        if event["type"] == "DELETED":
+            if self._uids.get(node.name) == node.uid:
+                self._drop(node.name)
+            return
+        self._see(node)
+        if event["type"] is None:
+            # Kopf lists: at the start, and after its watch was lost, when deletions may have escaped it.
+            self._wanted.set()
+
+    async def run(self) -> None:
+        """List the nodes when it is called for, until cancelled; the first time at once."""
+        while True:
+            await self._sweep()
+            self._wanted.clear()
+            try:
+                async with asyncio.timeout(SWEEP_SECONDS):
+                    await self._wanted.wait()
+            except TimeoutError:
+                continue
+            await asyncio.sleep(SETTLE_SECONDS)
+
+    async def _sweep(self) -> None:
+        failures = 0
+        while True:
+            try:
+                await self._list()
+            except (UnreachableError, StatusError, msgspec.DecodeError) as error:
+                self._alive(False)
+                self._failed(str(error))
+                await asyncio.sleep(ERROR_BACKOFF.delay(failures, self._random))
+                failures += 1
+            else:
+                self.last_heard = asyncio.get_running_loop().time()
+                self._alive(True)
+                return
+
+    async def _list(self) -> None:
+        before = set(self._uids)
+        found: set[str] = set()
+        params = {"limit": str(PAGE_SIZE)}
+        while True:
+            reply = await self._client.send(Call("GET", "/api/v1/nodes", "list", "nodes", params))
+            reply.raise_for_status()
+            page = msgspec.json.decode(reply.body, type=_Page)
+            for raw in page.items:
+                node = decode_node(raw)
+                found.add(node.name)
+                self._see(node)
+            if not page.metadata.continue_:
+                break
+            params["continue"] = page.metadata.continue_
+            await asyncio.sleep(0)
+        # Only what was known before the list began: a node that Kopf told of meanwhile is no ghost.
+        for name in before - found:
+            self._drop(name)
+
+    def _see(self, node: Node) -> None:
+        self._uids[node.name] = node.uid
+        self._seen(node)
+
+    def _drop(self, name: str) -> None:
+        if self._uids.pop(name, None) is not None:
+            self._gone(name)

@@ -1,0 +1,128 @@
+"""Everything that we ever write to nodes and pods, in one place; and its twin for dry runs, which writes nothing."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import msgspec
+
+from taintkeeper.cluster.client import MERGE_PATCH, ApiClient, Call, Reply, UnreachableError
+from taintkeeper.cluster.wire import FIRST_SEEN_ANNOTATION, decode_node, encode_first_seen, encode_taint
+from taintkeeper.core.answers import Answer
+from taintkeeper.core.messages import NodeWritten, WriteResult
+from taintkeeper.core.objects import Node, PodRef, Taint
+
+EVICTION_PATH = "/api/v1/namespaces/{0.namespace}/pods/{0.name}/eviction"
+
+
+class Writer(Protocol):
+    """Writes to nodes and pods. Nothing here raises: what went wrong is part of the answer."""
+
+    async def evict(self, pod: PodRef) -> Answer:
+        """Ask the Eviction API to evict the pod, provided that it still has this UID."""
+        ...
+
+    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
+        """Replace the node's taints, provided that it has not changed since it was seen as ``node``."""
+        ...
+
+    async def write_first_seen(self, name: str, uid: str, memory: Mapping[str, float]) -> NodeWritten:
+        """Keep on the node when its taints were first seen: taint to seconds since the epoch."""
+        ...
+
+
+class ApiWriter:
+    """Writes by the API."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    async def evict(self, pod: PodRef) -> Answer:
+        """See :class:`Writer`."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.name, "namespace": pod.namespace},
+            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+        }
+        call = Call("POST", EVICTION_PATH.format(pod), "create", "pods/eviction", body=body)
+        try:
+            return parse_answer(await self._client.send(call))
+        except UnreachableError as error:
+            return Answer(0, message=str(error))
+
+    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
+        """See :class:`Writer`."""
+        metadata = {"uid": node.uid, "resourceVersion": node.resource_version}
+        spec = {"taints": [encode_taint(taint) for taint in taints]}
+        return await self._patch_node(node.name, {"metadata": metadata, "spec": spec})
+
+    async def write_first_seen(self, name: str, uid: str, memory: Mapping[str, float]) -> NodeWritten:
+        """See :class:`Writer`."""
+        annotations = {FIRST_SEEN_ANNOTATION: encode_first_seen(memory)}
+        return await self._patch_node(name, {"metadata": {"uid": uid, "annotations": annotations}})
+
+    async def _patch_node(self, name: str, patch: dict[str, Any]) -> NodeWritten:
+        path = f"/api/v1/nodes/{name}"
+        try:
+            reply = await self._client.send(Call("PATCH", path, "patch", "nodes", body=patch, content_type=MERGE_PATCH))
+            if reply.status < 300:
+                return NodeWritten(name, WriteResult.DONE, decode_node(reply.body))
+        except (UnreachableError, msgspec.DecodeError) as error:
+            return NodeWritten(name, WriteResult.FAILED, detail=str(error))
+        detail = f"{reply.status}: {parse_answer(reply).message}"
+        results = {404: WriteResult.GONE, 409: WriteResult.CONFLICT}
+        return NodeWritten(name, results.get(reply.status, WriteResult.FAILED), detail=detail)
+
+
+class DryWriter:
+    """Writes nothing and answers as if all had gone well."""
+
+    async def evict(self, pod: PodRef) -> Answer:  # noqa: ARG002 - the shape of Writer
+        """See :class:`Writer`."""
+        return Answer(200)
+
+    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
+        """See :class:`Writer`."""
+        return NodeWritten(node.name, WriteResult.DONE, replace(node, taints=taints))
+
+    async def write_first_seen(self, name: str, uid: str, memory: Mapping[str, float]) -> NodeWritten:  # noqa: ARG002
+        """See :class:`Writer`."""
+        return NodeWritten(name, WriteResult.DONE)
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+
+
+class _Details(msgspec.Struct):
+    causes: list[_Cause] | None = None
+    retry_after_seconds: float = msgspec.field(default=0.0, name="retryAfterSeconds")
+
+
+class _Status(msgspec.Struct):
+    reason: str = ""
+    message: str = ""
+    details: _Details | None = None
+
+
+_status_decoder = msgspec.json.Decoder(_Status)
+
+
+def parse_answer(reply: Reply) -> Answer:
+    """Read what the API server answered; a body that is no ``Status`` (a proxy's page, say) leaves the code alone."""
+    try:
+        status = _status_decoder.decode(reply.body)
+    except msgspec.DecodeError:
+        status = _Status(message=reply.body[:200].decode("utf-8", "replace"))
+    details = status.details or _Details()
+    causes = frozenset(cause.reason for cause in details.causes or ())
+    return Answer(reply.status, status.reason, causes, status.message, _retry_after(reply, details))
+
+
+def _retry_after(reply: Reply, details: _Details) -> float:
+    try:
+        return max(0.0, float(reply.headers.get("Retry-After", details.retry_after_seconds)))
+    except ValueError:
+        # The header may also hold a date; then our own pause must do.
+        return max(0.0, details.retry_after_seconds)

@@ -1,0 +1,68 @@
+"""Carries out what the taint engine decides."""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+
+from taintkeeper.cluster.access import Permission
+from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.writer import Writer
+from taintkeeper.controllers.node_taint.metrics import TaintMetrics
+from taintkeeper.controllers.node_taint.reports import TaintReports
+from taintkeeper.controllers.shell import Shell
+from taintkeeper.core import messages as m
+from taintkeeper.core.tainting import TaintEngine, TaintOptions
+
+PERMISSIONS = (Permission("list", "nodes"), Permission("watch", "nodes"), Permission("patch", "nodes"))
+
+CONCURRENT_WRITES = 16
+
+
+class NodeTaint:
+    """Feed it with what is seen of nodes: it taints and reports."""
+
+    def __init__(
+        self,
+        options: TaintOptions,
+        writer: Writer,
+        reports: TaintReports,
+        metrics: TaintMetrics,
+        *,
+        clock: SteadyClock,
+        random: Random,
+        crashed: Callable[[BaseException], None],
+    ) -> None:
+        self._writer = writer
+        self._reports = reports
+        self._metrics = metrics
+        self._engine = TaintEngine(options, random)
+        self._shell: Shell[m.TaintInput, m.TaintEffect] = Shell(self._engine, clock, self._perform, crashed)
+        # One write a node at most, but when a thousand nodes fail together they must not all be sent at once.
+        self._places = asyncio.Semaphore(CONCURRENT_WRITES)
+        metrics.observe(self._engine.book)
+
+    def feed(self, event: m.TaintInput) -> None:
+        """Take in an event and act on it."""
+        self._shell.feed(event)
+
+    async def stop(self) -> None:
+        """End what is under way."""
+        await self._shell.stop()
+
+    def _perform(self, effect: m.TaintEffect) -> None:
+        match effect:
+            case m.PatchTaints():
+                self._shell.spawn(self._write(effect))
+            case m.TaintsChanged():
+                self._metrics.count(effect)
+                self._reports.tell(effect)
+            case m.ZoneChanged():
+                self._reports.tell(effect)
+
+    async def _write(self, effect: m.PatchTaints) -> None:
+        async with self._places:
+            written = await self._writer.write_taints(effect.node, effect.change.taints)
+        if written.result is not m.WriteResult.DONE:
+            self._metrics.count_failure(written.result)
+            self._reports.write_failed(written)
+        self._shell.feed(written)

@@ -1,0 +1,58 @@
+"""What people read of taints and zones: events on nodes, and log lines."""
+
+import logging
+from collections.abc import Callable
+
+from taintkeeper.cluster.events import Notice, Subject
+from taintkeeper.core import messages as m
+from taintkeeper.core.objects import Node, Taint
+
+logger = logging.getLogger("taintkeeper.node-taint")
+
+
+class TaintReports:
+    """Tells of effects: each to the log and as an event on the nodes concerned."""
+
+    def __init__(self, send: Callable[[Notice], None]) -> None:
+        self._send = send
+
+    def tell(self, effect: m.TaintsChanged | m.ZoneChanged) -> None:
+        """Report what has been written to a node, or what has become of a zone."""
+        match effect:
+            case m.TaintsChanged():
+                self._taints_changed(effect)
+            case m.ZoneChanged():
+                self._zone_changed(effect)
+
+    def write_failed(self, written: m.NodeWritten) -> None:
+        """Report a write that did not succeed; it is tried again."""
+        level = logging.DEBUG if written.result is m.WriteResult.CONFLICT else logging.WARNING
+        logger.log(level, "taints of node %s could not be written, trying again: %s", written.name, written.detail)
+
+    def _taints_changed(self, effect: m.TaintsChanged) -> None:
+        node, change = effect.node, effect.change
+        for taint in change.added:
+            again = " again: somebody removed it while" if taint.key in effect.again else ":"
+            self._tell_node(node, "TaintAdded", f"Taint {taint} added{again} {effect.reasons[taint.key]}")
+        for taint in change.removed:
+            self._tell_node(node, "TaintRemoved", f"Taint {taint} removed: {_why_removed(effect, taint)}")
+
+    def _zone_changed(self, effect: m.ZoneChanged) -> None:
+        zone = effect.zone or "without a name"
+        moved = f"went from {effect.before} to" if effect.before is not effect.after else "stays in"
+        everywhere = ", as every other" if effect.all_disrupted else ""
+        message = f"Zone {zone} {moved} {effect.after}{everywhere}; nodes tainted NoExecute per second: {effect.rate:g}"
+        logger.warning("%s", message)
+        subject = Subject("Node", effect.witness.name, effect.witness.uid)
+        self._send(Notice(subject, "Warning", "ZoneDisruption", message))
+
+    def _tell_node(self, node: Node, reason: str, message: str) -> None:
+        logger.info("node %s: %s", node.name, message)
+        self._send(Notice(Subject("Node", node.name, node.uid), "Normal", reason, message))
+
+
+def _why_removed(effect: m.TaintsChanged, taint: Taint) -> str:
+    if taint.key in effect.reasons:
+        return "every zone has failed, so that no pod is better off elsewhere"
+    successors = [added for added in effect.change.added if added.effect == taint.effect]
+    return f"{successors[0]} took its place" if successors else "its condition is over"

@@ -1,0 +1,93 @@
+"""Runs an engine: gives it events and the time, carries its effects out, wakes it when it asks to be woken."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any, Generic, Protocol, TypeVar
+
+from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.core.messages import Woke
+
+Input = TypeVar("Input", contravariant=True)
+Effect = TypeVar("Effect")
+AnyEffect = TypeVar("AnyEffect")
+AnyInput = TypeVar("AnyInput")
+
+
+class Engine(Protocol[Input, Effect]):
+    """What the engines of the core have in common."""
+
+    def handle(self, event: Input | Woke, now: float) -> list[Effect]:
+        """Take in one event; return what is to be done."""
+        ...
+
+    def wake_at(self, now: float) -> float | None:
+        """Return when to send the next Woke, in seconds since the epoch."""
+        ...
+
+
+class Shell(Generic[AnyInput, AnyEffect]):
+    """One engine at work on the event loop: one timer for everything it waits for, however many pods or nodes.
+
+    ``perform`` must not block; what takes time it gives to :meth:`spawn`. An error in the engine or in ``perform`` is
+    a fault of ours: it goes to ``crashed``, since an engine in an unknown state must not go on.
+    """
+
+    def __init__(
+        self,
+        engine: Engine[AnyInput, AnyEffect],
+        clock: SteadyClock,
+        perform: Callable[[AnyEffect], None],
+        crashed: Callable[[BaseException], None],
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._perform = perform
+        self._crashed = crashed
+        self._timer: asyncio.TimerHandle | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    def feed(self, event: AnyInput | Woke) -> None:
+        """Give the engine an event and do at once what it asks for."""
+        if self._stopped:
+            return
+        try:
+            for effect in self._engine.handle(event, self._clock()):
+                self._perform(effect)
+            self._set_timer()
+        except Exception as error:
+            self._stopped = True
+            self._crashed(error)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run work that takes time; the engine sees to it that it does not become too much."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+
+    async def stop(self) -> None:
+        """Take no more events, and end what is under way."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _set_timer(self) -> None:
+        at = self._engine.wake_at(self._clock())
+        when = None if at is None else self._clock.loop_time(at)
+        if self._timer is not None:
+            if self._timer.when() == when:
+                return
+            self._timer.cancel()
+        self._timer = None if when is None else asyncio.get_running_loop().call_at(when, self._wake)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self.feed(Woke())
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crashed(error)

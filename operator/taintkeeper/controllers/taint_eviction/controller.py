@@ -1,0 +1,79 @@
+"""Carries out what the eviction engine decides."""
+
+from collections.abc import Callable
+from random import Random
+
+from taintkeeper.cluster.access import Permission
+from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.writer import Writer
+from taintkeeper.controllers.shell import Shell
+from taintkeeper.controllers.taint_eviction.metrics import EvictionMetrics
+from taintkeeper.controllers.taint_eviction.reports import EvictionReports
+from taintkeeper.core import messages as m
+from taintkeeper.core.eviction import EvictionEngine
+from taintkeeper.core.eviction_queue import EvictionOptions
+from taintkeeper.core.eviction_states import State
+
+PERMISSIONS = (
+    Permission("list", "nodes"),
+    Permission("watch", "nodes"),
+    Permission("patch", "nodes"),
+    Permission("list", "pods"),
+    Permission("watch", "pods"),
+    Permission("create", "pods", subresource="eviction"),
+    Permission("list", "poddisruptionbudgets", group="policy"),
+    Permission("watch", "poddisruptionbudgets", group="policy"),
+)
+
+
+class TaintEviction:
+    """Feed it with what is seen of nodes, pods and budgets: it evicts, remembers and reports."""
+
+    def __init__(
+        self,
+        options: EvictionOptions,
+        writer: Writer,
+        reports: EvictionReports,
+        metrics: EvictionMetrics,
+        *,
+        clock: SteadyClock,
+        random: Random,
+        crashed: Callable[[BaseException], None],
+    ) -> None:
+        self._writer = writer
+        self._reports = reports
+        self._metrics = metrics
+        self._engine = EvictionEngine(options, random)
+        self._shell: Shell[m.EvictionInput, m.EvictionEffect] = Shell(self._engine, clock, self._perform, crashed)
+        metrics.observe(self._engine.queue, clock)
+
+    @property
+    def busy(self) -> bool:
+        """Whether evictions are due or under way that must not wait for anything less important."""
+        counts = self._engine.queue.counts
+        return counts[State.READY] + counts[State.POSTED] > 0
+
+    def feed(self, event: m.EvictionInput) -> None:
+        """Take in an event and act on it."""
+        self._shell.feed(event)
+
+    async def stop(self) -> None:
+        """End what is under way."""
+        await self._shell.stop()
+
+    def _perform(self, effect: m.EvictionEffect) -> None:
+        match effect:
+            case m.Evict():
+                self._shell.spawn(self._evict(effect))
+            case m.Remember():
+                self._shell.spawn(self._remember(effect))
+            case _:
+                self._metrics.count(effect)
+                self._reports.tell(effect)
+
+    async def _evict(self, effect: m.Evict) -> None:
+        answer = await self._writer.evict(effect.pod)
+        self._shell.feed(m.EvictionAnswered(effect.pod.uid, answer))
+
+    async def _remember(self, effect: m.Remember) -> None:
+        self._shell.feed(await self._writer.write_first_seen(effect.node, effect.uid, effect.memory))

@@ -1,0 +1,80 @@
+"""What people read of evictions: events on pods, and log lines."""
+
+import logging
+from collections.abc import Callable
+
+from taintkeeper.cluster.events import Notice, Subject
+from taintkeeper.core import messages as m
+from taintkeeper.core.answers import Outcome
+from taintkeeper.core.objects import PodRef
+
+logger = logging.getLogger("taintkeeper.taint-eviction")
+
+EVICTION = "TaintManagerEviction"
+BLOCKED = "EvictionBlocked"
+FAILED = "EvictionFailed"
+
+
+class EvictionReports:
+    """Tells of effects: each to the log, those that concern a pod's owner as an event too."""
+
+    def __init__(self, send: Callable[[Notice], None]) -> None:
+        self._send = send
+
+    def tell(self, effect: m.EvictionEffect) -> None:
+        """Report an effect that has come true; those that are still to be carried out say nothing."""
+        match effect:
+            case m.Evicted():
+                self._evicted(effect)
+            case m.EvictionFailed():
+                self._failed(effect)
+            case m.Held(pod, budgets):
+                self._blocked(pod, budgets)
+            case m.Cancelled(pod, deadline):
+                logger.info("pod %s stays: its eviction because of taint %s is cancelled", pod, deadline.taint)
+                self._send(Notice(_subject(pod), "Normal", EVICTION, f"Cancelling deletion of Pod {pod}"))
+            case m.Skipped(pod, reason):
+                logger.debug("pod %s is never evicted: %s", pod, reason)
+            case _:
+                pass
+
+    def _evicted(self, effect: m.Evicted) -> None:
+        logger.info(
+            "pod %s on node %s evicted, %.3f s after it was due: %s",
+            effect.pod,
+            effect.node,
+            effect.lateness,
+            effect.deadline,
+        )
+        self._send(Notice(_subject(effect.pod), "Normal", EVICTION, f"Marking for deletion Pod {effect.pod}"))
+
+    def _failed(self, effect: m.EvictionFailed) -> None:
+        if effect.outcome is Outcome.BUDGET:
+            self._blocked(effect.pod, effect.budgets)
+            return
+        if effect.outcome is Outcome.GONE:
+            logger.info("pod %s is gone already", effect.pod)
+            return
+        why = effect.answer.message or "no answer"
+        logger.warning(
+            "pod %s cannot be evicted (%s, status %d), next try in %.0f s: %s",
+            effect.pod,
+            effect.outcome,
+            effect.answer.status,
+            effect.retry_in,
+            why,
+        )
+        if effect.outcome is Outcome.SEVERAL_BUDGETS:
+            why = f"the Eviction API supports one disruption budget a pod, this one has {', '.join(effect.budgets)}"
+        if effect.outcome is not Outcome.THROTTLED:
+            self._send(Notice(_subject(effect.pod), "Warning", FAILED, f"Cannot evict pod {effect.pod}: {why}"))
+
+    def _blocked(self, pod: PodRef, budgets: tuple[str, ...]) -> None:
+        names = ", ".join(f"{pod.namespace}/{budget}" for budget in budgets) or "unknown"
+        logger.info("pod %s is held by disruption budget %s", pod, names)
+        message = f"Eviction of pod {pod} is blocked by disruption budget {names}"
+        self._send(Notice(_subject(pod), "Warning", BLOCKED, message))
+
+
+def _subject(pod: PodRef) -> Subject:
+    return Subject("Pod", pod.name, pod.uid, pod.namespace)
