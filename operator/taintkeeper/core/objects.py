@@ -107,7 +107,7 @@ class Pod:
     ready: bool = True
     deleting: bool = False
     mirror: bool = False
-    labels: Mapping[str, str] = NOTHING
+    labels: Mapping[str, str] = field(default_factory=lambda: NOTHING)
 
     @property
     def terminal(self) -> bool:
