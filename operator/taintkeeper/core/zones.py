@@ -14,6 +14,9 @@ REGION_LABELS = ("failure-domain.beta.kubernetes.io/region", "topology.kubernete
 ZONE_LABELS = ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone")
 EXCLUDE_LABEL = "node.kubernetes.io/exclude-disruption"
 
+WHOLE_TOKEN = 1.0 - 1e-5
+"""From where on a token counts as earned: times since the epoch are exact to 2e-7 s, and nobody must wake twice."""
+
 
 class ZoneState(StrEnum):
     """How much of a zone has failed; the values are metric labels and appear in events."""
@@ -70,7 +73,7 @@ class TokenBucket:
     def take(self, now: float) -> bool:
         """Take a token if there is one."""
         self._fill(now)
-        if self.rate <= 0.0 or self._tokens < 1.0:
+        if self.rate <= 0.0 or self._tokens < WHOLE_TOKEN:
             return False
         self._tokens -= 1.0
         return True
@@ -89,8 +92,7 @@ class TokenBucket:
 
     def _fill(self, now: float) -> None:
         earned = max(0.0, now - self._counted_at) * max(0.0, self.rate)
-        # A token earned to within a millionth counts: floating point must not make a caller wake twice for it.
-        self._tokens = min(1.0, self._tokens + earned + 1e-9)
+        self._tokens = min(1.0, self._tokens + earned)
         self._counted_at = max(now, self._counted_at)
 
 
