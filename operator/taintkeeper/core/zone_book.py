@@ -69,7 +69,8 @@ class ZoneBook:
     def judge(self, now: float) -> list[ZoneChanged]:
         """Give every zone the state and rate that its nodes call for; return what became different."""
         states = {zone.name: self._state(zone) for zone in self._zones.values()}
-        self.all_disrupted = bool(states) and all(state is ZoneState.FULL for state in states.values())
+        counting = [states[zone.name] for zone in self._zones.values() if zone.size]
+        self.all_disrupted = bool(counting) and all(state is ZoneState.FULL for state in counting)
         changes = []
         for zone in self._zones.values():
             state = states[zone.name]
