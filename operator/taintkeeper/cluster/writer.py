@@ -1,6 +1,7 @@
 """Everything that we ever write to nodes and pods, in one place; and its twin for dry runs, which writes nothing."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -30,9 +31,13 @@ class Writer(Protocol):
         """Keep on the node when its taints were first seen: taint to seconds since the epoch."""
         ...
 
+    def as_seen(self, node: Node) -> Node:
+        """Return the node as it is to be looked at, after all that was written."""
+        ...
+
 
 class ApiWriter:
-    """Writes by the API."""
+    """Writes through the API."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
@@ -62,6 +67,10 @@ class ApiWriter:
         annotations = {FIRST_SEEN_ANNOTATION: encode_first_seen(memory)}
         return await self._patch_node(name, {"metadata": {"uid": uid, "annotations": annotations}})
 
+    def as_seen(self, node: Node) -> Node:
+        """See :class:`Writer`."""
+        return node
+
     async def _patch_node(self, name: str, patch: dict[str, Any]) -> NodeWritten:
         path = f"/api/v1/nodes/{name}"
         try:
@@ -76,7 +85,15 @@ class ApiWriter:
 
 
 class DryWriter:
-    """Writes nothing and answers as if all had gone well."""
+    """Writes nothing, answers as if all had gone well, and shows nodes as they would be then.
+
+    ``echo`` is told of every node that would have changed, as a watch would tell.
+    """
+
+    def __init__(self, echo: Callable[[Node], None]) -> None:
+        self._echo = echo
+        self._taints: dict[str, dict[tuple[str, str], Taint | None]] = {}
+        self._first_seen: dict[str, Mapping[str, float]] = {}
 
     async def evict(self, pod: PodRef) -> Answer:  # noqa: ARG002 - the shape of Writer
         """See :class:`Writer`."""
@@ -84,11 +101,25 @@ class DryWriter:
 
     async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
         """See :class:`Writer`."""
-        return NodeWritten(node.name, WriteResult.DONE, replace(node, taints=taints))
+        differences = self._taints.setdefault(node.uid, {})
+        differences.update({(t.key, t.effect): None for t in node.taints if t not in taints})
+        differences.update({(t.key, t.effect): t for t in taints if t not in node.taints})
+        would_be = replace(node, taints=taints)
+        asyncio.get_running_loop().call_soon(self._echo, would_be)
+        return NodeWritten(node.name, WriteResult.DONE, would_be)
 
-    async def write_first_seen(self, name: str, uid: str, memory: Mapping[str, float]) -> NodeWritten:  # noqa: ARG002
+    async def write_first_seen(self, name: str, uid: str, memory: Mapping[str, float]) -> NodeWritten:
         """See :class:`Writer`."""
+        self._first_seen[uid] = memory
         return NodeWritten(name, WriteResult.DONE)
+
+    def as_seen(self, node: Node) -> Node:
+        """Return the node as it would be if everything had been written."""
+        differences = self._taints.get(node.uid, {})
+        kept = [taint for taint in node.taints if (taint.key, taint.effect) not in differences]
+        added = [taint for taint in differences.values() if taint is not None]
+        first_seen = self._first_seen.get(node.uid, node.first_seen)
+        return replace(node, taints=(*kept, *added), first_seen=first_seen)
 
 
 class _Cause(msgspec.Struct):

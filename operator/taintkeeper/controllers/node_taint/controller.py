@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import Callable
 from random import Random
 
+from prometheus_client import CollectorRegistry
+
 from taintkeeper.cluster.access import Permission
 from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.events import Notice
 from taintkeeper.cluster.writer import Writer
 from taintkeeper.controllers.node_taint.metrics import TaintMetrics
 from taintkeeper.controllers.node_taint.reports import TaintReports
@@ -21,25 +24,28 @@ CONCURRENT_WRITES = 16
 class NodeTaint:
     """Feed it with what is seen of nodes: it taints and reports."""
 
+    permissions = PERMISSIONS
+    resources = frozenset({"nodes"})
+
     def __init__(
         self,
         options: TaintOptions,
         writer: Writer,
-        reports: TaintReports,
-        metrics: TaintMetrics,
+        send: Callable[[Notice], None],
+        registry: CollectorRegistry,
         *,
         clock: SteadyClock,
         random: Random,
         crashed: Callable[[BaseException], None],
     ) -> None:
         self._writer = writer
-        self._reports = reports
-        self._metrics = metrics
+        self._reports = TaintReports(send)
+        self._metrics = TaintMetrics(registry)
         self._engine = TaintEngine(options, random)
         self._shell: Shell[m.TaintInput, m.TaintEffect] = Shell(self._engine, clock, self._perform, crashed)
         # One write a node at most, but when a thousand nodes fail together they must not all be sent at once.
         self._places = asyncio.Semaphore(CONCURRENT_WRITES)
-        metrics.observe(self._engine.book)
+        self._metrics.observe(self._engine.book)
 
     def feed(self, event: m.TaintInput) -> None:
         """Take in an event and act on it."""

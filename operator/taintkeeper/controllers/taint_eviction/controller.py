@@ -3,8 +3,11 @@
 from collections.abc import Callable
 from random import Random
 
+from prometheus_client import CollectorRegistry
+
 from taintkeeper.cluster.access import Permission
 from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.events import Notice
 from taintkeeper.cluster.writer import Writer
 from taintkeeper.controllers.shell import Shell
 from taintkeeper.controllers.taint_eviction.metrics import EvictionMetrics
@@ -29,23 +32,26 @@ PERMISSIONS = (
 class TaintEviction:
     """Feed it with what is seen of nodes, pods and budgets: it evicts, remembers and reports."""
 
+    permissions = PERMISSIONS
+    resources = frozenset({"nodes", "pods", "poddisruptionbudgets"})
+
     def __init__(
         self,
         options: EvictionOptions,
         writer: Writer,
-        reports: EvictionReports,
-        metrics: EvictionMetrics,
+        send: Callable[[Notice], None],
+        registry: CollectorRegistry,
         *,
         clock: SteadyClock,
         random: Random,
         crashed: Callable[[BaseException], None],
     ) -> None:
         self._writer = writer
-        self._reports = reports
-        self._metrics = metrics
+        self._reports = EvictionReports(send)
+        self._metrics = EvictionMetrics(registry)
         self._engine = EvictionEngine(options, random)
         self._shell: Shell[m.EvictionInput, m.EvictionEffect] = Shell(self._engine, clock, self._perform, crashed)
-        metrics.observe(self._engine.queue, clock)
+        self._metrics.observe(self._engine.queue, clock)
 
     @property
     def busy(self) -> bool:

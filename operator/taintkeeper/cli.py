@@ -1,0 +1,92 @@
+"""The command: ``taintkeeper run``."""
+
+import argparse
+import asyncio
+import logging
+import signal
+import sys
+from collections.abc import Sequence
+from random import Random
+
+import kopf
+
+from taintkeeper import __version__, handlers
+from taintkeeper.cluster.credentials import Credentials, CredentialsError, load_credentials
+from taintkeeper.core.pacing import Backoff
+from taintkeeper.logs import set_up_logging
+from taintkeeper.settings import (
+    OneLineParser,
+    Settings,
+    SettingsError,
+    add_flags,
+    given_flags,
+    parse_settings,
+)
+
+logger = logging.getLogger("taintkeeper")
+
+RESTART_BACKOFF = Backoff(base=1.0, cap=60.0)
+USAGE_ERROR = 2
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
+    about = "Taints nodes by their conditions and evicts what does not tolerate them, disruption budgets first."
+    parser = OneLineParser(prog="taintkeeper", description=about)
+    parser.add_argument("--version", action="version", version=f"taintkeeper {__version__}")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    run = commands.add_parser("run", help="run the operator", description="Runs the operator until it is told to stop.")
+    add_flags(run)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return the exit code: 0 after a signal, 1 after an error of ours, 2 for a bad flag."""
+    namespace = build_parser().parse_args(arguments)
+    try:
+        settings = parse_settings(given_flags(namespace))
+        credentials = load_credentials(settings.kubeconfig, settings.context)
+    except (SettingsError, CredentialsError) as error:
+        print(f"taintkeeper: {error}", file=sys.stderr)
+        return USAGE_ERROR
+    set_up_logging(settings.log_format, verbose=settings.verbose)
+    return asyncio.run(run_operator(settings, credentials))
+
+
+async def run_operator(settings: Settings, credentials: Credentials) -> int:
+    """Run the operator until SIGINT or SIGTERM; return the exit code.
+
+    Kopf ends when a watch fails in a way it does not know. That is no reason for us to end: it is started again, and
+    with it everything, since a restart is a start.
+    """
+    stopping = asyncio.Event()
+    attempt = 0
+    while True:
+        memo = kopf.Memo(settings=settings, credentials=credentials)
+        error = await _run_once(memo, stopping)
+        runtime = memo.get("runtime")
+        if runtime is not None and runtime.failure is not None:
+            return 1
+        if stopping.is_set():
+            return 0
+        if isinstance(error, OSError):
+            logger.critical("cannot serve: %s", error)
+            return 1
+        pause = RESTART_BACKOFF.delay(attempt, Random())
+        logger.error("the watch of nodes ended (%s), starting again in %.0f s", error or "no reason given", pause)
+        attempt += 1
+        await asyncio.wait({asyncio.ensure_future(stopping.wait())}, timeout=pause)
+
+
+async def _run_once(memo: kopf.Memo, stopping: asyncio.Event) -> BaseException | None:
+    existing = asyncio.all_tasks()
+    tasks = await kopf.spawn_tasks(registry=handlers.REGISTRY, memo=memo, clusterwide=True, stop_flag=stopping)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # In place of Kopf's own, which do not let us tell a signal from a failure.
+        loop.add_signal_handler(number, stopping.set)
+    try:
+        await kopf.run_tasks(tasks, ignored=existing)
+    except Exception as error:
+        return error
+    return None

@@ -1,0 +1,78 @@
+"""What Prometheus sees of the process as a whole, in a registry of its own."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from taintkeeper import __version__
+
+LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class RuntimeMetrics:
+    """Counts requests, watch failures and lost events."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        info = Gauge("taintkeeper_build_info", "Always 1; the version is a label.", ["version"], registry=self.registry)
+        info.labels(__version__).set(1)
+        self._latency = Histogram(
+            "taintkeeper_api_request_duration_seconds",
+            "Time from sending a request to having read the answer.",
+            ["verb", "resource", "code"],
+            buckets=LATENCY_BUCKETS,
+            registry=self.registry,
+        )
+        self._watch_failures = Counter(
+            "taintkeeper_watch_failures", "Lists and watches that failed.", ["resource"], registry=self.registry
+        )
+        self._dropped = Counter(
+            "taintkeeper_events_dropped", "Kubernetes events that could not be sent.", registry=self.registry
+        )
+
+    def request(self, verb: str, resource: str, status: int, seconds: float) -> None:
+        """Count a request; status 0 where no answer came."""
+        self._latency.labels(verb, resource, str(status)).observe(seconds)
+
+    def watch_failed(self, resource: str) -> None:
+        """Count a list or watch that failed."""
+        self._watch_failures.labels(resource).inc()
+
+    def event_dropped(self) -> None:
+        """Count an event that could not be sent."""
+        self._dropped.inc()
+
+    def observe_freshness(self, last_heard: Callable[[], Mapping[str, float]], fresh: Callable[[], bool]) -> None:
+        """Serve how old our knowledge is; ``last_heard`` is on the event loop's clock, by resource."""
+        self.registry.register(_FreshnessCollector(last_heard, fresh))
+
+
+class _FreshnessCollector(Collector):
+    def __init__(self, last_heard: Callable[[], Mapping[str, float]], fresh: Callable[[], bool]) -> None:
+        self._last_heard = last_heard
+        self._fresh = fresh
+
+    def describe(self) -> Iterator[Metric]:
+        # Without this the registry would collect to find the names, before there is an event loop to ask for the time.
+        yield GaugeMetricFamily("taintkeeper_watch_age_seconds", "")
+        yield GaugeMetricFamily("taintkeeper_knowledge_fresh", "")
+
+    def collect(self) -> Iterator[Metric]:
+        now = asyncio.get_running_loop().time()
+        age = GaugeMetricFamily(
+            "taintkeeper_watch_age_seconds",
+            "Time since the API server last told anything of a resource; +Inf before it did.",
+            labels=["resource"],
+        )
+        for resource, heard in self._last_heard().items():
+            age.add_metric([resource], now - heard)
+        yield age
+        yield GaugeMetricFamily(
+            "taintkeeper_knowledge_fresh",
+            "1 while everything is listed and every watch is alive; otherwise nothing is tainted or evicted.",
+            float(self._fresh()),
+        )

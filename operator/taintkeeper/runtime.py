@@ -1,0 +1,210 @@
+"""Puts the operator together: watches, controllers, reports and probes, started and stopped as one.
+
+Data flows one way: the views feed the controllers, the controllers write to the cluster and report.
+"""
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+from collections.abc import Coroutine, Mapping
+from random import Random
+from typing import Any
+
+import msgspec
+
+from taintkeeper.cluster.access import Permission, missing_permissions
+from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
+from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.credentials import Credentials
+from taintkeeper.cluster.events import EventSink, Notice
+from taintkeeper.cluster.writer import ApiWriter, DryWriter, Writer
+from taintkeeper.controllers.node_taint import NodeTaint
+from taintkeeper.controllers.taint_eviction import TaintEviction
+from taintkeeper.core.eviction_queue import EvictionOptions
+from taintkeeper.core.tainting import TaintOptions
+from taintkeeper.core.zones import Rates
+from taintkeeper.metrics import RuntimeMetrics
+from taintkeeper.serving import Servers
+from taintkeeper.settings import NODE_TAINT, TAINT_EVICTION, Settings
+from taintkeeper.views import Audience, Views
+
+logger = logging.getLogger("taintkeeper")
+
+ACCESS_SECONDS = 10.0
+FAREWELL_SECONDS = 2.0
+COLLECTOR_SECONDS = 120.0
+EVENT_PERMISSIONS = (Permission("create", "events"), Permission("patch", "events"))
+
+
+class Taintkeeper:
+    """The operator: :meth:`start`, then :meth:`serve` once :meth:`wait_for_access` returns, and :meth:`stop`."""
+
+    def __init__(self, settings: Settings, credentials: Credentials) -> None:
+        self.failure: BaseException | None = None
+        """The error of our own that ended the operator, if one did."""
+        self._settings = settings
+        self._server = credentials.server
+        self._clock = SteadyClock()
+        self._random = Random()
+        self._metrics = RuntimeMetrics()
+        self._client = ApiClient(credentials, observe=self._metrics.request)
+        self._writer: Writer = DryWriter(self._echo) if settings.dry_run else ApiWriter(self._client)
+        self._events = EventSink(
+            self._client, self._clock, self._random, busy=self._busy, dropped=self._metrics.event_dropped
+        )
+        self._servers = Servers()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._missing: str | None = "not checked yet"
+        self._node_taint = self._make_node_taint() if NODE_TAINT in settings.controllers else None
+        self._eviction = self._make_eviction() if TAINT_EVICTION in settings.controllers else None
+        audiences = [Audience(each, each.resources) for each in self._controllers()]
+        self._views = Views(
+            self._client, self._random, audiences, as_seen=self._writer.as_seen, failed=self._watch_failed
+        )
+        self._metrics.observe_freshness(self._views.last_heard, lambda: not self._views.stale())
+
+    async def start(self) -> None:
+        """Serve probes and metrics; raises OSError where an address cannot be had."""
+        await self._servers.start(
+            metrics=self._settings.metrics_bind_address,
+            probes=self._settings.health_probe_bind_address,
+            registry=self._metrics.registry,
+            healthy=self.health,
+            ready=self.readiness,
+        )
+
+    async def wait_for_access(self) -> None:
+        """Wait until the API server can be reached and grants all that is needed; say what is missing meanwhile."""
+        while missing := await self._find_missing():
+            if missing != self._missing:
+                logger.error("%s; trying again every %.0f s", missing, ACCESS_SECONDS)
+            self._missing = missing
+            await asyncio.sleep(ACCESS_SECONDS)
+        self._missing = None
+        names = ", ".join(sorted(self._settings.controllers))
+        mode = "dry run: nothing is written" if self._settings.dry_run else "at work"
+        logger.info("connected to %s; controllers %s; %s", self._server, names, mode)
+
+    def serve(self) -> None:
+        """Start watching; what must be done is done from then on."""
+        # The first lists make nothing but garbage that lives: collecting it would double their time.
+        gc.disable()
+        for name, run in self._views.tasks().items():
+            self._spawn(run(), f"watch of {name}")
+        self._spawn(self._events.run(), "events")
+        self._spawn(self._collect_garbage_later(), "collector")
+
+    async def stop(self) -> None:
+        """Stop deciding, then writing, then reporting, and close every connection."""
+        for controller in self._controllers():
+            await controller.stop()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._events.drain(FAREWELL_SECONDS)
+        await self._servers.stop()
+        await self._client.close()
+
+    def node_event(self, event: Mapping[str, Any]) -> None:
+        """Take in a watch event of a node, as Kopf hands it to its handlers."""
+        self._views.node_event(event)
+
+    def health(self) -> dict[str, str | None]:
+        """Return what is wrong with the process itself, by check; None where all is well."""
+        return {"engine": None if self.failure is None else f"failed: {self.failure}"}
+
+    def readiness(self) -> dict[str, str | None]:
+        """Return what keeps us from doing our work, by check; None where all is well."""
+        stale = ", ".join(self._views.stale())
+        return self.health() | {"access": self._missing, "watches": f"{stale} not up to date" if stale else None}
+
+    def _controllers(self) -> list[NodeTaint | TaintEviction]:
+        return [each for each in (self._node_taint, self._eviction) if each is not None]
+
+    def _make_node_taint(self) -> NodeTaint:
+        settings = self._settings
+        rates = Rates(
+            normal=settings.node_eviction_rate,
+            secondary=settings.secondary_node_eviction_rate,
+            full=settings.full_disruption_rate,
+            unhealthy_threshold=settings.unhealthy_zone_threshold,
+            large_cluster_size=settings.large_cluster_size_threshold,
+        )
+        options = TaintOptions(rates, settings.node_monitor_grace_period)
+        return NodeTaint(
+            options,
+            self._writer,
+            self._send,
+            self._metrics.registry,
+            clock=self._clock,
+            random=self._random,
+            crashed=self._crashed,
+        )
+
+    def _make_eviction(self) -> TaintEviction:
+        name, namespace = os.environ.get("POD_NAME"), os.environ.get("POD_NAMESPACE")
+        options = EvictionOptions(
+            concurrency=self._settings.max_concurrent_evictions,
+            confirm_seconds=float("inf") if self._settings.dry_run else 60.0,
+            own=(namespace, name) if name and namespace else None,
+        )
+        return TaintEviction(
+            options,
+            self._writer,
+            self._send,
+            self._metrics.registry,
+            clock=self._clock,
+            random=self._random,
+            crashed=self._crashed,
+        )
+
+    async def _find_missing(self) -> str | None:
+        needed = {permission for each in self._controllers() for permission in each.permissions}
+        needed |= set(EVENT_PERMISSIONS)
+        try:
+            missing = await missing_permissions(self._client, sorted(needed, key=str))
+        except (UnreachableError, StatusError, msgspec.DecodeError) as error:
+            return f"the API server at {self._server} cannot be used: {error}"
+        return f"permission is missing to {', '.join(map(str, missing))}" if missing else None
+
+    def _send(self, notice: Notice) -> None:
+        if not self._settings.dry_run:
+            self._events.send(notice)
+
+    def _echo(self, node: Any) -> None:
+        self._views.node_seen(node)
+
+    def _busy(self) -> bool:
+        return self._eviction is not None and self._eviction.busy
+
+    def _watch_failed(self, resource: str, why: str) -> None:
+        self._metrics.watch_failed(resource)
+        logger.warning("%s cannot be watched, nothing is decided meanwhile: %s", resource, why)
+
+    def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crashed(error)
+
+    def _crashed(self, error: BaseException) -> None:
+        """End the process after an error of our own: what is in memory may be wrong, a restart builds it anew."""
+        if self.failure is not None:
+            return
+        self.failure = error
+        logger.critical("internal error, ending: %r", error, exc_info=error)
+        signal.raise_signal(signal.SIGTERM)
+
+    async def _collect_garbage_later(self) -> None:
+        until = self._clock() + COLLECTOR_SECONDS
+        while self._views.stale() and self._clock() < until:  # noqa: ASYNC110 - once, at the start
+            await asyncio.sleep(0.5)
+        gc.collect()
+        gc.freeze()
+        gc.enable()

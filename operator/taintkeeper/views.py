@@ -1,0 +1,122 @@
+"""What we see of the cluster, handed to the controllers; and whether it can be relied on.
+
+A controller is told that its knowledge is fresh only while all that it rests on is listed completely and watched.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Protocol
+
+from taintkeeper.cluster.client import ApiClient
+from taintkeeper.cluster.node_feed import NodeFeed
+from taintkeeper.cluster.reflector import Kind, Listener, Reflector
+from taintkeeper.cluster.wire import decode_budget, decode_pod
+from taintkeeper.core import messages as m
+from taintkeeper.core.budgets import Budget
+from taintkeeper.core.objects import Node, Pod
+
+NODES = "nodes"
+PODS: Kind[str, Pod] = Kind("pods", "/api/v1/pods", decode_pod, lambda pod: pod.ref.uid)
+BUDGETS: Kind[tuple[str, str], Budget] = Kind(
+    "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", decode_budget, lambda budget: budget.key
+)
+
+
+class Controller(Protocol):
+    """Whoever is told of what is seen."""
+
+    def feed(self, event: Any) -> None:
+        """Take in an event of the core's messages."""
+        ...
+
+
+@dataclass(slots=True)
+class Audience:
+    """A controller with the resources that its knowledge consists of, and which of them are fresh now."""
+
+    controller: Controller
+    resources: frozenset[str]
+    fresh: bool = False
+    alive: set[str] = field(default_factory=set)
+
+    def note(self, resource: str, alive: bool) -> None:
+        """Note that a resource can be relied on, or no longer; tell the controller when that changes the whole."""
+        if resource not in self.resources:
+            return
+        (self.alive.add if alive else self.alive.discard)(resource)
+        fresh = self.alive == self.resources
+        if fresh is not self.fresh:
+            self.fresh = fresh
+            self.controller.feed(m.Knowledge(fresh))
+
+
+class Views:
+    """All watches. Run each of :meth:`tasks` as a task of its own, and give :meth:`node_event` what Kopf sees."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        random: Random,
+        audiences: Sequence[Audience],
+        *,
+        as_seen: Callable[[Node], Node],
+        failed: Callable[[str, str], None],
+    ) -> None:
+        self._audiences = audiences
+        self._as_seen = as_seen
+        self._nodes = NodeFeed(
+            client,
+            random,
+            seen=self.node_seen,
+            gone=lambda name: self._feed(NODES, m.NodeGone(name)),
+            alive=lambda alive: self._note(NODES, alive),
+            failed=lambda why: failed(NODES, why),
+        )
+        pods: Listener[str, Pod] = Listener(
+            seen=lambda pod: self._feed(PODS.resource, m.PodSeen(pod)),
+            gone=lambda uid: self._feed(PODS.resource, m.PodGone(uid)),
+            alive=lambda alive: self._note(PODS.resource, alive),
+            failed=lambda why: failed(PODS.resource, why),
+        )
+        budgets: Listener[tuple[str, str], Budget] = Listener(
+            seen=lambda budget: self._feed(BUDGETS.resource, m.BudgetSeen(budget)),
+            gone=lambda key: self._feed(BUDGETS.resource, m.BudgetGone(*key)),
+            alive=lambda alive: self._note(BUDGETS.resource, alive),
+            failed=lambda why: failed(BUDGETS.resource, why),
+        )
+        self._reflectors: dict[str, Reflector[Any, Any]] = {}
+        needed = frozenset().union(*(audience.resources for audience in audiences))
+        if PODS.resource in needed:
+            self._reflectors[PODS.resource] = Reflector(client, PODS, pods, random)
+        if BUDGETS.resource in needed:
+            self._reflectors[BUDGETS.resource] = Reflector(client, BUDGETS, budgets, random)
+
+    def tasks(self) -> Mapping[str, Callable[[], Any]]:
+        """Return what has to run for the views to stay up to date, by resource: functions that return coroutines."""
+        return {NODES: self._nodes.run} | {name: each.run for name, each in self._reflectors.items()}
+
+    def node_event(self, event: Mapping[str, Any]) -> None:
+        """Take in a watch event of a node, as Kopf hands it to its handlers."""
+        self._nodes.take(event)
+
+    def node_seen(self, node: Node) -> None:
+        """Take in a node as it is now."""
+        self._feed(NODES, m.NodeSeen(self._as_seen(node)))
+
+    def last_heard(self) -> dict[str, float]:
+        """Return when anything last came from the server, by resource, on the event loop's clock."""
+        return {NODES: self._nodes.last_heard} | {name: each.last_heard for name, each in self._reflectors.items()}
+
+    def stale(self) -> list[str]:
+        """Return the resources that cannot be relied on now."""
+        return sorted({resource for each in self._audiences for resource in each.resources - each.alive})
+
+    def _note(self, resource: str, alive: bool) -> None:
+        for audience in self._audiences:
+            audience.note(resource, alive)
+
+    def _feed(self, resource: str, event: Any) -> None:
+        for audience in self._audiences:
+            if resource in audience.resources:
+                audience.controller.feed(event)
