@@ -48,6 +48,7 @@ class Gate:
     refusals: int = 0
     armed_for: float = 0.0
     waiting: list[tuple[Urgency, str]] = field(default_factory=list)
+    members: set[str] = field(default_factory=set)
 
     def free(self, now: float) -> int:
         """Return how many more evictions may be tried now: as many as are allowed, or else a single probe."""
@@ -85,12 +86,18 @@ class Gate:
         return needed
 
     def wait(self, urgency: Urgency, uid: str) -> None:
-        """Let a pod wait."""
-        heapq.heappush(self.waiting, (urgency, uid))
+        """Let a pod wait; one that came and went before still has its place."""
+        if uid not in self.members:
+            self.members.add(uid)
+            heapq.heappush(self.waiting, (urgency, uid))
 
     def next(self) -> str | None:
         """Take out the UID of the pod that comes next, or return None."""
-        return heapq.heappop(self.waiting)[1] if self.waiting else None
+        if not self.waiting:
+            return None
+        uid = heapq.heappop(self.waiting)[1]
+        self.members.discard(uid)
+        return uid
 
 
 class Gates:
