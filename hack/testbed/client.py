@@ -3,10 +3,12 @@
 It shares nothing with the operator, so that neither vouches for the other.
 """
 
+import asyncio
 import base64
+import inspect
 import ssl
 import tempfile
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,6 +118,27 @@ def _content(section: Object, name: str) -> bytes:
     if data := section.get(f"{name}-data"):
         return base64.b64decode(data)
     return Path(section[name]).read_bytes() if name in section else b""
+
+
+POLL_SECONDS = 0.01
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], seconds: float = 15.0) -> None:
+    """Wait until a condition holds, looking a hundred times a second.
+
+    Args:
+        condition: a function, asynchronous or not, that says whether it does.
+        seconds: how long to wait at most.
+
+    Raises:
+        TimeoutError: it did not come to hold in time.
+    """
+    async with asyncio.timeout(seconds):
+        while True:
+            holds = condition()
+            if await holds if inspect.isawaitable(holds) else holds:
+                return
+            await asyncio.sleep(POLL_SECONDS)
 
 
 def path_to(resource: str, namespace: str = "", name: str = "", subresource: str = "") -> str:

@@ -69,8 +69,7 @@ async def run_operator(settings: Settings, credentials: Credentials) -> int:
             return 1
         if stopping.is_set():
             return 0
-        if isinstance(error, OSError):
-            logger.critical("cannot serve: %s", error)
+        if "fatal" in memo:
             return 1
         pause = RESTART_BACKOFF.delay(attempt, Random())
         logger.error("the watch of nodes ended (%s), starting again in %.0f s", error or "no reason given", pause)

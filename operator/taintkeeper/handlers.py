@@ -4,6 +4,8 @@ Nodes come through Kopf; it never writes to them. What Kopf would do by default 
 :func:`configure`, each with its reason.
 """
 
+import logging
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -64,6 +66,8 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.watching.chunk_size = None
     # A watch without even a bookmark for this long is dead, whatever TCP thinks.
     settings.watching.inactivity_timeout = INACTIVITY_SECONDS
+    # It would log a line for every event of every node.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
     # One worker for each node lingers this long after an event: 5,000 of them need not.
     settings.queueing.idle_timeout = WORKER_IDLE_SECONDS
 
@@ -74,7 +78,14 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     configure(settings)
     chosen, credentials = choose(memo)
     memo.runtime = Taintkeeper(chosen, credentials)
-    await memo.runtime.start()
+    try:
+        await memo.runtime.start()
+    except OSError as error:
+        await memo.runtime.stop()
+        memo.fatal = (
+            f"--metrics-bind-address or --health-probe-bind-address cannot be served: {error.strerror or error}"
+        )
+        raise kopf.PermanentError(memo.fatal) from error
     await memo.runtime.wait_for_access()
     memo.runtime.serve()
 
@@ -82,7 +93,7 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
 @kopf.on.cleanup(errors=kopf.ErrorsMode.PERMANENT)
 async def stop(memo: kopf.Memo, **_: Any) -> None:
     """Stop working; what is left on the cluster is enough to go on from."""
-    if "runtime" in memo:
+    if "runtime" in memo and "fatal" not in memo:
         await memo.runtime.stop()
 
 
@@ -116,5 +127,7 @@ def choose(memo: kopf.Memo) -> tuple[Settings, Credentials]:
             memo.settings = parse_settings({})
             memo.credentials = load_credentials(memo.settings.kubeconfig, memo.settings.context)
         except (SettingsError, CredentialsError) as error:
-            sys.exit(f"taintkeeper: {error}")
+            print(f"taintkeeper: {error}", file=sys.stderr, flush=True)  # noqa: T201
+            # Kopf has no exit code for this; nothing has been started yet that would have to be stopped.
+            os._exit(2)
     return memo.settings, memo.credentials

@@ -26,6 +26,9 @@ from testbed.embedded.watching import Watch
 T = TypeVar("T")
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
+FIRST_VERSION = 100
+"""A real server has a past too: version 1 is always too old to watch from."""
+
 GOODBYE_SECONDS = 0.2
 """How long open connections get to finish when the server stops."""
 
@@ -76,6 +79,8 @@ class EmbeddedCluster:
             OSError: no loopback port is free.
         """
         self._socket.bind(("127.0.0.1", 0))
+        self._store.version = FIRST_VERSION
+        self._store.forget_history()
         self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         for name in FIRST_NAMESPACES:
             self._registry.create(NAMESPACES, "", {"metadata": {"name": name}})

@@ -16,6 +16,8 @@ from testbed.embedded.routes import Route
 from testbed.embedded.scaling import rescale, scale_of
 from testbed.embedded.store import Record
 
+JSON = "application/json"
+
 Answer = tuple[int, bytes]
 """A status code and the JSON to send."""
 
@@ -40,6 +42,10 @@ class Dispatcher:
             raise bad_request("this server for tests has no dry run")
         if method == "GET":
             return self._read(route, parameters)
+        if method != "PATCH" and body and not content_type.startswith("application/json"):
+            raise generic(
+                415, f"the body of the request was in an unknown format - accepted media types include: {JSON}"
+            )
         content = _decoded(body)
         if method == "POST":
             return self._post(route, content, user)

@@ -99,16 +99,28 @@ def _strategic_object(current: Any, patch: Object) -> Any:
 def _strategic_list(current: list[Any], patch: list[Any], merge_key: str) -> list[Any]:
     if any(each.get("$patch") == "replace" for each in patch):
         return [each for each in patch if not _is_directive(each)]
-    result = {each.get(merge_key): each for each in current}
+    have = {each.get(merge_key): each for each in current}
+    changed: dict[Any, Any] = {}
+    deleted = set()
     for each in patch:
         identity = each.get(merge_key)
         if identity is None:
             raise generic(500, f"map: {each} does not contain declared merge key: {merge_key}")
         if each.get("$patch") == "delete":
-            result.pop(identity, None)
+            deleted.add(identity)
         else:
-            result[identity] = _strategic_object(result.get(identity), each)
-    return list(result.values())
+            changed[identity] = _strategic_object(have.get(identity), each)
+    untouched = {key: each for key, each in have.items() if key not in changed and key not in deleted}
+    return _in_order(untouched, changed, list(have))
+
+
+def _in_order(untouched: dict[Any, Any], changed: dict[Any, Any], order: list[Any]) -> list[Any]:
+    """Return both as one list in the old order; what is new comes before what it meets, as the API has it."""
+    left, right, result = list(untouched), list(changed), []
+    while left and right:
+        keeps_place = right[0] in order and order.index(left[0]) < order.index(right[0])
+        result.append(untouched[left.pop(0)] if keeps_place else changed[right.pop(0)])
+    return [*result, *(untouched[key] for key in left), *(changed[key] for key in right)]
 
 
 def json_patch(current: Any, operations: list[Object]) -> Any:

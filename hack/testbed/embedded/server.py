@@ -11,7 +11,7 @@ from aiohttp import web
 
 from testbed.embedded.access import Access
 from testbed.embedded.discovery import PLAIN_PATHS, discover
-from testbed.embedded.dispatch import Answer, Dispatcher
+from testbed.embedded.dispatch import JSON, Answer, Dispatcher
 from testbed.embedded.failures import Failure, generic
 from testbed.embedded.faults import EvictionCall, Fault, Faults, Journal, Loss, RequestKind
 from testbed.embedded.listing import Lister
@@ -20,8 +20,6 @@ from testbed.embedded.resources import ACCESS_REVIEWS, Kind
 from testbed.embedded.routes import Route, parse_path
 from testbed.embedded.store import Store
 from testbed.embedded.watching import Watch, WatchSettings
-
-JSON = "application/json"
 
 
 class ApiServer:

@@ -23,11 +23,11 @@ MIRROR_ANNOTATION = "kubernetes.io/config.mirror"
 T = TypeVar("T")
 
 
-class _Wire(msgspec.Struct, rename="camel", gc=False):
+class _Wire(msgspec.Struct, rename="camel", frozen=True, gc=False):
     """Base of all wire structs: the API's spelling, and nothing for the collector to follow."""
 
 
-class Meta(_Wire):
+class Meta(_Wire, frozen=True):
     """``metadata`` of any object."""
 
     name: str = ""
@@ -41,7 +41,7 @@ class Meta(_Wire):
     labels: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class ConditionWire(_Wire):
+class ConditionWire(_Wire, frozen=True):
     """A condition of a node or a pod."""
 
     type: str = ""
@@ -50,7 +50,7 @@ class ConditionWire(_Wire):
     last_transition_time: datetime | None = None
 
 
-class TaintWire(_Wire):
+class TaintWire(_Wire, frozen=True):
     """A taint in a node's spec."""
 
     key: str
@@ -59,7 +59,7 @@ class TaintWire(_Wire):
     time_added: datetime | None = None
 
 
-class TolerationWire(_Wire):
+class TolerationWire(_Wire, frozen=True):
     """A toleration in a pod's spec."""
 
     key: str = ""
@@ -69,20 +69,20 @@ class TolerationWire(_Wire):
     toleration_seconds: int | None = None
 
 
-class NodeSpecWire(_Wire):
+class NodeSpecWire(_Wire, frozen=True):
     """``spec`` of a node."""
 
     taints: list[TaintWire] | None = None
     unschedulable: bool = False
 
 
-class NodeStatusWire(_Wire):
+class NodeStatusWire(_Wire, frozen=True):
     """``status`` of a node."""
 
     conditions: list[ConditionWire] | None = None
 
 
-class NodeWire(_Wire):
+class NodeWire(_Wire, frozen=True):
     """A node."""
 
     metadata: Meta
@@ -90,7 +90,7 @@ class NodeWire(_Wire):
     status: NodeStatusWire = NodeStatusWire()
 
 
-class PodSpecWire(_Wire):
+class PodSpecWire(_Wire, frozen=True):
     """``spec`` of a pod."""
 
     node_name: str = ""
@@ -99,7 +99,7 @@ class PodSpecWire(_Wire):
     priority_class_name: str = ""
 
 
-class PodStatusWire(_Wire):
+class PodStatusWire(_Wire, frozen=True):
     """``status`` of a pod."""
 
     phase: str = ""
@@ -107,7 +107,7 @@ class PodStatusWire(_Wire):
     conditions: list[ConditionWire] | None = None
 
 
-class PodWire(_Wire):
+class PodWire(_Wire, frozen=True):
     """A pod."""
 
     metadata: Meta
@@ -115,7 +115,7 @@ class PodWire(_Wire):
     status: PodStatusWire = PodStatusWire()
 
 
-class RequirementWire(_Wire):
+class RequirementWire(_Wire, frozen=True):
     """One of ``matchExpressions``."""
 
     key: str
@@ -123,27 +123,27 @@ class RequirementWire(_Wire):
     values: list[str] | None = None
 
 
-class SelectorWire(_Wire):
+class SelectorWire(_Wire, frozen=True):
     """A label selector."""
 
     match_labels: dict[str, str] | None = None
     match_expressions: list[RequirementWire] | None = None
 
 
-class BudgetSpecWire(_Wire):
+class BudgetSpecWire(_Wire, frozen=True):
     """``spec`` of a PodDisruptionBudget."""
 
     selector: SelectorWire | None = None
 
 
-class BudgetStatusWire(_Wire):
+class BudgetStatusWire(_Wire, frozen=True):
     """``status`` of a PodDisruptionBudget."""
 
     disruptions_allowed: int = 0
     observed_generation: int = 0
 
 
-class BudgetWire(_Wire):
+class BudgetWire(_Wire, frozen=True):
     """A PodDisruptionBudget."""
 
     metadata: Meta

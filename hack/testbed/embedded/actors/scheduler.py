@@ -34,14 +34,14 @@ class Scheduler(Actor):
 
     def _notice_pod(self, change: Change) -> None:
         pod = change.record.value
-        before = change.previous.value["spec"].get("nodeName", "") if change.previous else ""
-        after = pod["spec"].get("nodeName", "") if change.type != "DELETED" else ""
+        before = _place(change.previous.value) if change.previous else ""
+        after = _place(pod) if change.type != "DELETED" else ""
         owner = (controller_of(pod) or {}).get("uid", "")
         for node, step in ((before, -1), (after, 1)):
             if node and before != after:
                 self._pods[node] += step
                 self._siblings[node, owner] += step
-        if change.type == "ADDED" and not after:
+        if change.type == "ADDED" and not pod["spec"].get("nodeName"):
             self.mark(name_of(pod))
 
     def look(self, key: str) -> None:
@@ -70,6 +70,11 @@ class Scheduler(Actor):
         condition = {**state, "lastProbeTime": None, "lastTransitionTime": now()}
         others = [each for each in conditions if each["type"] != "PodScheduled"]
         self.store.put(PODS, key, {**pod, "status": {**pod["status"], "conditions": [*others, condition]}})
+
+
+def _place(pod: Object) -> str:
+    """Return the node that a pod takes room on: one that is leaving does not stand in the way of its successor."""
+    return "" if "deletionTimestamp" in pod["metadata"] else str(pod["spec"].get("nodeName", ""))
 
 
 def _differs(change: Change) -> bool:
