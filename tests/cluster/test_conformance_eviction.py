@@ -1,0 +1,446 @@
+"""The Eviction API and the deletion of pods: the embedded server answers what a real one does, case by case."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.cluster.conformance import ABSENT, Row, World, cause, check, failure
+
+from testbed import Cluster
+from testbed.client import Kube
+
+POD = "/api/v1/namespaces/$ns/pods/p"
+EVICTION = f"{POD}/eviction"
+OVER_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
+
+Step = Callable[[World], Awaitable[None]]
+
+
+@pytest.fixture
+async def world(cluster: Cluster) -> AsyncIterator[World]:
+    """A namespace and a node in the cluster under test."""
+    async with Kube(cluster.kubeconfig) as kube:
+        made = World(kube)
+        await made.open()
+        yield made
+        await made.close()
+
+
+def body(**options: Any) -> dict[str, Any]:
+    metadata = {"name": "p", "namespace": "$ns"}
+    return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
+
+
+def pod(**state: Any) -> Step:
+    async def given(world: World) -> None:
+        await world.pod(**state)
+
+    return given
+
+
+def pod_and_budget(*, settled: bool = True, pod: dict[str, Any] | None = None, **spec: Any) -> Step:
+    async def given(world: World) -> None:
+        await world.pod(**(pod or {}))
+        await world.budget(settled=settled, **spec)
+
+    return given
+
+
+async def two_budgets(world: World) -> None:
+    await world.pod()
+    await world.budget("b1", minAvailable=0)
+    await world.budget("b2", minAvailable=0)
+
+
+async def terminating_pod(world: World) -> None:
+    await world.pod()
+    assert (await world.kube.evict(world.namespace, "p")).status == 201
+
+
+async def unobserved_budget(world: World) -> None:
+    """The owner has no replicas to count, so the status of the budget is never computed."""
+    lease = await world.kube.create("leases", {"metadata": {"name": "l", "namespace": world.namespace}})
+    owner = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "name": "l", "controller": True}
+    await world.pod(ownerReferences=[{**owner, "uid": lease["metadata"]["uid"]}])
+    await world.budget(settled=False, maxUnavailable=1)
+
+
+async def terminating_namespace(world: World) -> None:
+    await world.pod(finalizers=["example.com/held"])
+    await world.kube.delete("namespaces", "", world.namespace)
+
+
+async def is_leaving(world: World) -> None:
+    found = await world.kube.get("pods", world.namespace, "p")
+    assert found["metadata"]["deletionTimestamp"]
+    assert found["metadata"]["deletionGracePeriodSeconds"] == 30
+    assert found["metadata"]["generation"] == 2
+    mark = next(each for each in found["status"]["conditions"] if each["type"] == "DisruptionTarget")
+    assert mark["status"] == "True"
+    assert mark["reason"] == "EvictionByEvictionAPI"
+    assert mark["message"] == "Eviction API: evicting"
+    assert mark["lastTransitionTime"]
+
+
+async def is_gone(world: World) -> None:
+    assert (await world.kube.request("GET", world.fill(POD))).status == 404
+
+
+async def is_untouched(world: World) -> None:
+    found = await world.kube.get("pods", world.namespace, "p")
+    assert "deletionTimestamp" not in found["metadata"]
+    assert not [each for each in found["status"]["conditions"] if each["type"] == "DisruptionTarget"]
+
+
+async def disruption_was_counted(world: World) -> None:
+    await is_leaving(world)
+    budget = await world.kube.get("poddisruptionbudgets", world.namespace, "b")
+    assert budget["status"]["disruptionsAllowed"] == 0
+
+
+async def is_gone_and_budget_untouched(world: World) -> None:
+    await is_gone(world)
+    budget = await world.kube.get("poddisruptionbudgets", world.namespace, "b")
+    assert not budget["status"].get("disruptedPods")
+
+
+def over_budget(text: str) -> dict[str, Any]:
+    return failure("TooManyRequests", OVER_BUDGET, causes=[{"reason": "DisruptionBudget", "message": text}])
+
+
+UNREADY = {"ready": False}
+ACCEPTED = {"kind": "Status", "apiVersion": "v1", "status": "Success", "reason": ABSENT, "code": 201}
+NEEDS_ONE = over_budget("The disruption budget b needs 1 healthy pods and has 1 currently")
+
+EVICTIONS = [
+    Row(
+        name="a running pod is accepted, marked and starts to leave",
+        given=pod(),
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=201,
+        answer=ACCEPTED,
+        then=is_leaving,
+    ),
+    Row(
+        name="a pod that is already leaving is accepted again",
+        given=terminating_pod,
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=201,
+        answer=ACCEPTED,
+        then=is_leaving,
+    ),
+    Row(
+        name="a matching UID precondition is accepted",
+        given=pod(),
+        method="POST",
+        path=EVICTION,
+        body=body(preconditions={"uid": "$p_uid"}),
+        status=201,
+        answer=ACCEPTED,
+        then=is_leaving,
+    ),
+    Row(
+        name="a body without delete options is accepted",
+        given=pod(),
+        method="POST",
+        path=EVICTION,
+        body={"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}},
+        status=201,
+        answer=ACCEPTED,
+        then=is_leaving,
+    ),
+    Row(
+        name="a pod that does not exist is not found",
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=404,
+        answer=failure("NotFound", 'pods "p" not found', name="p", kind="pods"),
+    ),
+    Row(
+        name="a pod of another UID is a conflict",
+        given=pod(),
+        method="POST",
+        path=EVICTION,
+        body=body(preconditions={"uid": "another"}),
+        status=409,
+        answer=failure("Conflict", name="p", kind="Pod"),
+        then=is_untouched,
+    ),
+    Row(
+        name="a resourceVersion precondition that holds is accepted",
+        given=pod(),
+        method="POST",
+        path=EVICTION,
+        body=body(preconditions={"resourceVersion": "$p_version"}),
+        status=201,
+        answer=ACCEPTED,
+        then=is_leaving,
+    ),
+    Row(
+        name="a resourceVersion precondition that does not hold is a conflict",
+        given=pod(),
+        method="POST",
+        path=EVICTION,
+        body=body(preconditions={"resourceVersion": "1"}),
+        status=409,
+        answer=failure("Conflict", name="p", kind="Pod"),
+        then=is_untouched,
+    ),
+    Row(
+        name="no grace period means gone at once",
+        given=pod(),
+        method="POST",
+        path=EVICTION,
+        body=body(gracePeriodSeconds=0),
+        status=201,
+        answer=ACCEPTED,
+        then=is_gone,
+    ),
+    Row(
+        name="a pod without a node is gone at once",
+        given=pod(bound=False),
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=201,
+        answer=ACCEPTED,
+        then=is_gone,
+    ),
+    Row(
+        name="a closed budget refuses and says so",
+        given=pod_and_budget(minAvailable=1),
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=429,
+        answer={**NEEDS_ONE, "code": 429},
+        headers={"Retry-After": ABSENT},
+        then=is_untouched,
+    ),
+    Row(
+        name="a percentage of pods without an owner is nothing, and refuses",
+        given=pod_and_budget(maxUnavailable="50%"),
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=429,
+        answer=over_budget("The disruption budget b does not allow evicting pods currently"),
+        then=is_untouched,
+    ),
+    Row(
+        name="a budget that no controller has looked at refuses",
+        given=unobserved_budget,
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=429,
+        answer=over_budget("The disruption budget b is still being processed by the server."),
+        then=is_untouched,
+    ),
+    Row(
+        name="an open budget accepts and counts the disruption",
+        given=pod_and_budget(minAvailable=0),
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=201,
+        answer=ACCEPTED,
+        then=disruption_was_counted,
+    ),
+    Row(
+        name="an unready pod passes a closed budget that always allows those",
+        given=pod_and_budget(minAvailable=1, unhealthyPodEvictionPolicy="AlwaysAllow", pod=UNREADY),
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=201,
+        answer=ACCEPTED,
+        then=is_leaving,
+    ),
+    Row(
+        name="an unready pod is refused while too few are healthy",
+        given=pod_and_budget(minAvailable=1, unhealthyPodEvictionPolicy="IfHealthyBudget", pod=UNREADY),
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=429,
+        answer=over_budget("The disruption budget b needs 1 healthy pods and has 0 currently"),
+        then=is_untouched,
+    ),
+    Row(
+        name="two budgets are an error without reason and causes",
+        given=two_budgets,
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=500,
+        answer={
+            "status": "Failure",
+            "message": "This pod has more than one PodDisruptionBudget, "
+            "which the eviction subresource does not support.",
+            "reason": ABSENT,
+            "details": ABSENT,
+            "code": 500,
+        },
+        then=is_untouched,
+    ),
+    Row(
+        name="a finished pod goes whatever its budget says",
+        given=pod_and_budget(minAvailable=1, settled=False, pod={"phase": "Succeeded", "ready": False}),
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=201,
+        answer=ACCEPTED,
+        then=is_gone_and_budget_untouched,
+    ),
+    Row(
+        name="a pending pod goes whatever its budget says",
+        given=pod_and_budget(minAvailable=1, pod={"phase": "Pending", "ready": False}),
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=201,
+        answer=ACCEPTED,
+        then=is_leaving,
+    ),
+    Row(
+        name="a namespace that is being deleted forbids it",
+        given=terminating_namespace,
+        method="POST",
+        path=EVICTION,
+        body=body(),
+        status=403,
+        answer=failure(
+            "Forbidden",
+            'pods "p" is forbidden: unable to create new content in namespace $ns because it is being terminated',
+            name="p",
+            kind="pods",
+            causes=[cause("NamespaceTerminating", "metadata.namespace", "namespace $ns is being terminated")],
+        ),
+    ),
+    Row(
+        name="a body that names another pod is a bad request",
+        given=pod(),
+        method="POST",
+        path=EVICTION,
+        body={**body(), "metadata": {"name": "q", "namespace": "$ns"}},
+        status=400,
+        answer=failure("BadRequest", "name in URL does not match name in Eviction object"),
+        then=is_untouched,
+    ),
+    Row(
+        name="the subresource cannot be read",
+        given=pod(),
+        method="GET",
+        path=EVICTION,
+        status=405,
+        answer=failure("MethodNotAllowed"),
+    ),
+]
+
+DELETIONS = [
+    Row(
+        name="a pod on a node starts to leave",
+        given=pod(),
+        method="DELETE",
+        path=POD,
+        body={"preconditions": {"uid": "$p_uid"}},
+        status=200,
+        answer={"kind": "Pod", "metadata": {"name": "p", "deletionGracePeriodSeconds": 30, "generation": 2}},
+    ),
+    Row(
+        name="a pod of another UID is a conflict",
+        given=pod(),
+        method="DELETE",
+        path=POD,
+        body={"preconditions": {"uid": "another"}},
+        status=409,
+        answer=failure(
+            "Conflict",
+            'Operation cannot be fulfilled on Pod "p": the UID in the precondition (another) does not match the UID in '
+            "record ($p_uid). The object might have been deleted and then recreated",
+            name="p",
+            kind="Pod",
+        ),
+        then=is_untouched,
+    ),
+    Row(
+        name="a pod that does not exist is not found",
+        method="DELETE",
+        path=POD,
+        body={"preconditions": {"uid": "another"}},
+        status=404,
+        answer=failure("NotFound", 'pods "p" not found', name="p", kind="pods"),
+    ),
+    Row(
+        name="a grace period of its own is obeyed",
+        given=pod(),
+        method="DELETE",
+        path=POD,
+        body={"gracePeriodSeconds": 7},
+        status=200,
+        answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 7}},
+    ),
+    Row(
+        name="a negative grace period counts as one second",
+        given=pod(),
+        method="DELETE",
+        path=POD,
+        body={"gracePeriodSeconds": -5},
+        status=200,
+        answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 1}},
+    ),
+    Row(
+        name="a leaving pod's grace period can be shortened",
+        given=terminating_pod,
+        method="DELETE",
+        path=POD,
+        body={"gracePeriodSeconds": 5},
+        status=200,
+        answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 5, "generation": 2}},
+    ),
+    Row(
+        name="a leaving pod's grace period cannot be lengthened",
+        given=terminating_pod,
+        method="DELETE",
+        path=POD,
+        body={"gracePeriodSeconds": 60},
+        status=200,
+        answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 30}},
+    ),
+    Row(
+        name="no grace period means gone at once",
+        given=pod(),
+        method="DELETE",
+        path=POD,
+        body={"gracePeriodSeconds": 0},
+        status=200,
+        answer={"kind": "Pod", "metadata": {"name": "p"}},
+        then=is_gone,
+    ),
+    Row(
+        name="a finished pod is gone at once",
+        given=pod(phase="Failed", ready=False),
+        method="DELETE",
+        path=POD,
+        status=200,
+        answer={"kind": "Pod"},
+        then=is_gone,
+    ),
+]
+
+
+@pytest.mark.parametrize("row", EVICTIONS, ids=lambda row: row.name)
+async def test_an_eviction_is_answered_as_the_api_does(world: World, row: Row) -> None:
+    await check(world, row)
+
+
+@pytest.mark.parametrize("row", DELETIONS, ids=lambda row: row.name)
+async def test_a_deletion_of_a_pod_is_answered_as_the_api_does(world: World, row: Row) -> None:
+    await check(world, row)
