@@ -127,7 +127,7 @@ def choose(memo: kopf.Memo) -> tuple[Settings, Credentials]:
             memo.settings = parse_settings({})
             memo.credentials = load_credentials(memo.settings.kubeconfig, memo.settings.context)
         except (SettingsError, CredentialsError) as error:
-            print(f"taintkeeper: {error}", file=sys.stderr, flush=True)  # noqa: T201
+            print(f"taintkeeper: {error}", file=sys.stderr, flush=True)
             # Kopf has no exit code for this; nothing has been started yet that would have to be stopped.
             os._exit(2)
     return memo.settings, memo.credentials

@@ -117,7 +117,8 @@ def _build_one(binary: Binary, say: Callable[[str], None]) -> None:
     started = time.monotonic()
     # A name of its own until it is whole: whoever sees the real name can run it.
     unfinished = binary.path.with_name(f".{binary.name}.unfinished")
-    command = ["go", "build", "-trimpath", "-ldflags", _linker_flags(), "-o", str(unfinished), binary.package]
+    options = ["-trimpath", "-buildvcs=false", "-ldflags", _linker_flags(), "-o", str(unfinished)]
+    command = ["go", "build", *options, binary.package]
     if subprocess.run(command, cwd=binary.module, env=_environment(), check=False).returncode:
         raise BuildError(f"`go build {binary.package}` failed in {binary.module}, see above")
     unfinished.rename(binary.path)
