@@ -108,9 +108,9 @@ class EvictionQueue:
         if track is None:
             return
         track.pod, track.wanted = pod, False
-        if track.state is State.POSTED or (track.state is State.LEAVING and pod.deleting):
+        if track.state in (State.POSTED, State.LEAVING):
             return
-        if track.state not in (State.SKIPPED, State.LEAVING):
+        if track.state is not State.SKIPPED:
             self.effects.append(m.Cancelled(pod.ref, track.deadline))
         self._drop(track)
 
@@ -182,11 +182,19 @@ class EvictionQueue:
             if isinstance(subject, GateKey):
                 self._release(subject, now)
             elif (track := self._tracks.get(subject)) and track.wake_at == at:
-                self._make_ready(track)
+                self._resume(track, now)
         while self._ready and self._may_post(now):
             track = self._tracks.get(heapq.heappop(self._ready)[2])
             if track is not None and track.state is State.READY and self._pass_gate(track, now):
                 self._post(track)
+
+    def _resume(self, track: Track, now: float) -> None:
+        """Go on with a pod whose countdown or pause is over, or that was called evicted but is still seen alive."""
+        if track.wanted:
+            self._make_ready(track)
+            self._settle(track, now)
+        else:
+            self._drop(track)
 
     def _may_post(self, now: float) -> bool:
         return self.fresh and len(self._posted) < self._throttle.limit and now >= self._throttle.paused_until
