@@ -64,6 +64,7 @@ class EvictionQueue:
         self._blocked_since: dict[str, float] = {}
         self._budgets = BudgetBook()
         self._gates = Gates()
+        self._unused: list[GateKey] = []
         self._throttle = Throttle(options.concurrency)
         self._sequence = count()
 
@@ -94,7 +95,8 @@ class EvictionQueue:
         """Note that the pod must leave by this deadline, which may differ from an earlier one in both directions."""
         track = self._tracks.get(pod.ref.uid)
         if track is None:
-            track = self._tracks[pod.ref.uid] = Track(pod, deadline)
+            # A list from a server that lags behind may show a pod again whose eviction is still under way.
+            track = self._tracks[pod.ref.uid] = self._posted.get(pod.ref.uid) or Track(pod, deadline)
             self.counts[track.state] += 1
         track.pod, track.deadline, track.wanted = pod, deadline, True
         if pod.deleting:
@@ -165,6 +167,8 @@ class EvictionQueue:
         free = gate.free(now) if gate else 0
         while gate and free > 0 and (uid := gate.next()) is not None:
             free -= self._unblock(uid, key)
+        if gate and gate.waiting and gate.arm(now):
+            heapq.heappush(self._timers, (gate.probe_at, next(self._sequence), key))
 
     def _unblock(self, uid: str, key: GateKey | None = None) -> bool:
         track = self._tracks.get(uid)
@@ -183,10 +187,17 @@ class EvictionQueue:
                 self._release(subject, now)
             elif (track := self._tracks.get(subject)) and track.wake_at == at:
                 self._resume(track, now)
+        self._reuse(now)
         while self._ready and self._may_post(now):
             track = self._tracks.get(heapq.heappop(self._ready)[2])
             if track is not None and track.state is State.READY and self._pass_gate(track, now):
                 self._post(track)
+            self._reuse(now)
+
+    def _reuse(self, now: float) -> None:
+        """Let another pod through each gate whose last one left without trying, or the rest would wait for ever."""
+        while self._unused:
+            self._release(self._unused.pop(), now)
 
     def _resume(self, track: Track, now: float) -> None:
         """Go on with a pod whose countdown or pause is over, or that was called evicted but is still seen alive."""
@@ -201,7 +212,10 @@ class EvictionQueue:
 
     def _pass_gate(self, track: Track, now: float) -> bool:
         budgets = self._budgets.of(track.pod)
-        key = track.gate = gate_key(track.pod, budgets)
+        key = gate_key(track.pod, budgets)
+        if track.gate not in (None, key):
+            self._leave_gate(track)
+        track.gate = key
         if key is None:
             return True
         gate = self._gates.open_for(key, min(budget.allowed for budget in budgets))
@@ -309,16 +323,24 @@ class EvictionQueue:
         if gate.arm(now):
             heapq.heappush(self._timers, (gate.probe_at, next(self._sequence), key))
 
+    def _leave_gate(self, track: Track) -> None:
+        if track.state is State.READY and track.gate is not None:
+            self._unused.append(track.gate)
+
     def _enter(self, track: Track, state: State, wake_at: float | None = None) -> None:
+        timed = (state, wake_at) == (track.state, track.wake_at)
+        if state not in (State.POSTED, State.BLOCKED):
+            self._leave_gate(track)
         self.counts[track.state] -= 1
         track.enter(state, wake_at=wake_at)
         self.counts[state] += 1
         if state not in HELD_STATES:
             self._blocked_since.pop(track.pod.ref.uid, None)
-        if wake_at is not None:
+        if wake_at is not None and not timed:
             heapq.heappush(self._timers, (wake_at, next(self._sequence), track.pod.ref.uid))
 
     def _drop(self, track: Track) -> None:
+        self._leave_gate(track)
         del self._tracks[track.pod.ref.uid]
         self._blocked_since.pop(track.pod.ref.uid, None)
         self.counts[track.state] -= 1
