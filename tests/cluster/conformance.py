@@ -17,6 +17,12 @@ JSON_PATCH: Final = "application/json-patch+json"
 ABSENT: Final = object()
 """Expected of a field: not to be there."""
 
+MISSING: Final = object()
+"""Stands for a field that was not answered."""
+
+NULL: Final = object()
+"""Expected of a field: to be there, as null."""
+
 READY: Final = {"type": "Ready", "status": "True"}
 
 
@@ -53,7 +59,9 @@ class World:
     async def open(self) -> None:
         """Create the namespace and the node; no kubelet looks after that node."""
         await self.kube.create("namespaces", {"metadata": {"name": self.namespace}})
-        node = await self.kube.create("nodes", {"metadata": {"name": self.node}})
+        # The annotation is the one that a controller would add soon, and with it a version in the middle of a test.
+        metadata = {"name": self.node, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}}
+        node = await self.kube.create("nodes", {"metadata": metadata})
         self.remember("node", node)
 
     async def close(self) -> None:
@@ -92,8 +100,7 @@ class World:
     ) -> Object:
         """Create a pod in a given state and remember it under its name."""
         spec: Object = {"containers": [{"name": "c", "image": "example.com/c"}]}
-        if bound:
-            spec["nodeName"] = self.node
+        spec |= {"nodeName": self.node} if bound else {"schedulerName": "nobody"}
         body = {
             "metadata": {"name": name, "namespace": self.namespace, "labels": {"app": "x"}, **metadata},
             "spec": spec,
@@ -143,10 +150,14 @@ def differ(expected: Any, actual: Any, path: str = "") -> list[str]:
     if expected is None:
         return []
     if expected is ABSENT:
-        return [f"{path} is there"] if actual is not None else []
+        return [f"{path} is there"] if actual is not MISSING else []
+    if expected is NULL:
+        return [f"{path} is {actual!r}"] if actual is not None else []
     if isinstance(expected, Mapping):
         found = actual if isinstance(actual, Mapping) else {}
-        return [each for key, value in expected.items() for each in differ(value, found.get(key), f"{path}.{key}")]
+        return [
+            each for key, value in expected.items() for each in differ(value, found.get(key, MISSING), f"{path}.{key}")
+        ]
     if isinstance(expected, list):
         if not isinstance(actual, list) or len(expected) != len(actual):
             return [f"{path} is {actual}"]

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-from tests.cluster.conformance import ABSENT, JSON_PATCH, MERGE, STRATEGIC, Row, World, cause, check, failure
 
 from testbed import Cluster
 from testbed.client import Kube
+from tests.cluster.conformance import ABSENT, JSON_PATCH, MERGE, NULL, STRATEGIC, Row, World, cause, check, failure
 
 NODE = "/api/v1/nodes/$node"
 NOBODY = "/api/v1/nodes/$none"
@@ -21,6 +21,9 @@ REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 NOT_READY = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
 TAINT = {"key": "example.com/a", "effect": "NoExecute", "timeAdded": "2026-01-02T03:04:05Z"}
 MODIFIED = "the object has been modified; please apply your changes to the latest version and try again"
+TWICE = 2
+"""The API looks at a changed node as at a new one and as at a changed one, and lists causes from both."""
+
 HEARTBEAT = "2026-01-02T03:04:05Z"
 
 
@@ -126,18 +129,18 @@ NODES = [
         then=node_is_as_it_was,
     ),
     Row(
-        name="a merge patch of another UID is a conflict",
+        name="a merge patch of another UID is invalid",
         method="PATCH",
         path=NODE,
         content_type=MERGE,
         body={"metadata": {"uid": "another"}, "spec": {"taints": [TAINT]}},
-        status=409,
+        status=422,
         answer=failure(
-            "Conflict",
-            'Operation cannot be fulfilled on nodes "$node": Precondition failed: UID in precondition: another, '
-            "UID in object meta: $node_uid",
+            "Invalid",
+            'Node "$node" is invalid: metadata.uid: Invalid value: "another": field is immutable',
             name="$node",
-            kind="nodes",
+            kind="Node",
+            causes=[cause("FieldValueInvalid", "metadata.uid")] * 2,
         ),
         then=node_is_as_it_was,
     ),
@@ -167,6 +170,51 @@ NODES = [
         body={"spec": {"taints": [TAINT]}},
         status=200,
         answer={"spec": {"taints": [TAINT]}},
+    ),
+    Row(
+        name="a JSON patch may replace a member that is missing",
+        method="PATCH",
+        path=NODE,
+        content_type=JSON_PATCH,
+        body=[{"op": "replace", "path": "/metadata/annotations/example.com~1a", "value": "b"}],
+        status=200,
+        answer={"metadata": {"annotations": {"example.com/a": "b"}}},
+    ),
+    Row(
+        name="a JSON patch may not remove a member that is missing",
+        method="PATCH",
+        path=NODE,
+        content_type=JSON_PATCH,
+        body=[{"op": "remove", "path": "/metadata/annotations/example.com~1a"}],
+        status=422,
+        answer=failure("Invalid"),
+    ),
+    Row(
+        name="a JSON patch may test that a member is missing",
+        method="PATCH",
+        path=NODE,
+        content_type=JSON_PATCH,
+        body=[{"op": "test", "path": "/metadata/labels", "value": None}],
+        status=200,
+        then=node_is_as_it_was,
+    ),
+    Row(
+        name="an empty list of taints is none",
+        method="PATCH",
+        path=NODE,
+        content_type=MERGE,
+        body={"spec": {"taints": [], "unschedulable": False}},
+        status=200,
+        answer={"spec": {"taints": ABSENT, "unschedulable": ABSENT}},
+    ),
+    Row(
+        name="a patch under another name is refused",
+        method="PATCH",
+        path=NODE,
+        content_type=MERGE,
+        body={"metadata": {"name": "other"}},
+        status=400,
+        answer=failure("BadRequest", "the name of the object (other) does not match the name on the URL ($node)"),
     ),
     Row(
         name="null takes taints away",
@@ -204,11 +252,11 @@ NODES = [
         then=node_is_as_it_was,
     ),
     Row(
-        name="a JSON patch that replaces what is missing is refused",
+        name="a JSON patch below what is missing is refused",
         method="PATCH",
         path=NODE,
         content_type=JSON_PATCH,
-        body=[{"op": "replace", "path": "/metadata/annotations/example.com~1a", "value": "b"}],
+        body=[{"op": "replace", "path": "/metadata/labels/example.com~1a", "value": "b"}],
         status=422,
         answer=failure("Invalid", "the server rejected our request due to an error in our request"),
     ),
@@ -231,7 +279,7 @@ NODES = [
         content_type="application/json",
         body={"spec": {"taints": []}},
         status=415,
-        answer=failure("UnsupportedMediaType"),
+        answer=failure("UnsupportedMediaType", "415: Unsupported Media Type"),
     ),
     Row(
         name="the status changes through its subresource, conditions by type",
@@ -256,7 +304,7 @@ NODES = [
         content_type=MERGE,
         body={"status": {"conditions": [condition()]}},
         status=200,
-        answer={"status": {"conditions": [{"type": "DiskPressure", "status": "True"}]}},
+        answer={"status": {"conditions": [{"type": "DiskPressure", "status": "True", "lastTransitionTime": NULL}]}},
     ),
     Row(
         name="the status does not change without its subresource",
@@ -318,10 +366,10 @@ INVALID = [
         answer=failure(
             "Invalid",
             'Node "$node" is invalid: metadata.taints[0].effect: Unsupported value: "Nothing": supported values: '
-            '"NoExecute", "NoSchedule", "PreferNoSchedule"',
+            '"NoSchedule", "PreferNoSchedule", "NoExecute"',
             name="$node",
             kind="Node",
-            causes=[cause("FieldValueNotSupported", "metadata.taints[0].effect")],
+            causes=[cause("FieldValueNotSupported", "metadata.taints[0].effect")] * TWICE,
         ),
         then=node_is_as_it_was,
     ),
@@ -334,9 +382,7 @@ INVALID = [
         status=422,
         answer=failure(
             "Invalid",
-            causes=[
-                cause("FieldValueRequired", "metadata.taints[0].effect", "Required value"),
-            ],
+            causes=[cause("FieldValueRequired", "metadata.taints[0].effect", "Required value")] * TWICE,
         ),
     ),
     Row(
@@ -346,7 +392,7 @@ INVALID = [
         content_type=MERGE,
         body={"spec": {"taints": [{"key": "a", "effect": "NoSchedule"}, {"key": "a", "effect": "NoSchedule"}]}},
         status=422,
-        answer=failure("Invalid", causes=[cause("FieldValueDuplicate", "metadata.taints[1]")]),
+        answer=failure("Invalid", causes=[cause("FieldValueDuplicate", "metadata.taints[1]")] * TWICE),
     ),
     Row(
         name="a taint whose key is no name",
@@ -355,7 +401,7 @@ INVALID = [
         content_type=MERGE,
         body={"spec": {"taints": [{"key": "a b", "effect": "NoSchedule"}]}},
         status=422,
-        answer=failure("Invalid", causes=[cause("FieldValueInvalid", "metadata.taints[0].key")]),
+        answer=failure("Invalid", causes=[cause("FieldValueInvalid", "metadata.taints[0].key")] * TWICE),
     ),
     Row(
         name="a taint whose value is no label value",
@@ -364,7 +410,7 @@ INVALID = [
         content_type=MERGE,
         body={"spec": {"taints": [{"key": "a", "value": "b c", "effect": "NoSchedule"}]}},
         status=422,
-        answer=failure("Invalid", causes=[cause("FieldValueInvalid", "metadata.taints[0].value")]),
+        answer=failure("Invalid", causes=[cause("FieldValueInvalid", "metadata.taints[0].value")] * TWICE),
     ),
     Row(
         name="a time that is none",
@@ -372,9 +418,26 @@ INVALID = [
         path=NODE,
         content_type=MERGE,
         body={"spec": {"taints": [{**TAINT, "timeAdded": "yesterday"}]}},
+        status=422,
+        answer=failure("Invalid", causes=[cause("FieldValueInvalid", "patch")]),
+        then=node_is_as_it_was,
+    ),
+    Row(
+        name="taints that are no list",
+        method="PATCH",
+        path=NODE,
+        content_type=MERGE,
+        body={"spec": {"taints": "none"}},
+        status=422,
+        answer=failure("Invalid", causes=[cause("FieldValueInvalid", "patch")]),
+    ),
+    Row(
+        name="an annotation that is no text",
+        method="POST",
+        path="/api/v1/nodes",
+        body={"metadata": {"name": "$none", "annotations": {"a": 5}}},
         status=400,
         answer=failure("BadRequest"),
-        then=node_is_as_it_was,
     ),
     Row(
         name="a pod without a name",
@@ -607,14 +670,19 @@ OTHERS = [
         },
     ),
     Row(
-        name="a status patch of a pod with another UID is a conflict",
+        name="a status patch of a pod with another UID is invalid",
         given=a_pod,
         method="PATCH",
         path=f"{POD}/status",
         content_type=STRATEGIC,
         body={"metadata": {"uid": "another"}, "status": {"phase": "Failed"}},
-        status=409,
-        answer=failure("Conflict", name="p", kind="pods"),
+        status=422,
+        answer=failure(
+            "Invalid",
+            'Pod "p" is invalid: metadata.uid: Invalid value: "another": field is immutable',
+            name="p",
+            kind="Pod",
+        ),
     ),
     Row(
         name="an event is created",
@@ -622,7 +690,15 @@ OTHERS = [
         path=EVENTS,
         body=event(),
         status=201,
-        answer={"kind": "Event", "reason": "Tested", "count": 1, "lastTimestamp": HEARTBEAT},
+        answer={
+            "kind": "Event",
+            "reason": "Tested",
+            "count": 1,
+            "lastTimestamp": HEARTBEAT,
+            "eventTime": NULL,
+            "source": {},
+            "reportingComponent": "",
+        },
     ),
     Row(
         name="a lease is created with its times to the microsecond",
@@ -672,13 +748,36 @@ OTHERS = [
         ),
     ),
     Row(
+        name="a lease put with another UID is a conflict",
+        given=a_lease,
+        method="PUT",
+        path=f"{LEASES}/l",
+        body={"metadata": {"name": "l", "uid": "another", "resourceVersion": "$l_version"}},
+        status=409,
+        answer=failure(
+            "Conflict",
+            'Operation cannot be fulfilled on leases.coordination.k8s.io "l": StorageError: invalid object, Code: 4, '
+            "Key: /registry/leases/$ns/l, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: "
+            "UID in precondition: another, UID in object meta: $l_uid",
+            name="l",
+            group="coordination.k8s.io",
+            kind="leases",
+        ),
+    ),
+    Row(
         name="a lease put without a version is refused",
         given=a_lease,
         method="PUT",
         path=f"{LEASES}/l",
         body={"metadata": {"name": "l"}, "spec": {"holderIdentity": "you"}},
         status=422,
-        answer=failure("Invalid", causes=[cause("FieldValueInvalid", "metadata.resourceVersion")]),
+        answer=failure(
+            "Invalid",
+            'leases.coordination.k8s.io "l" is invalid: metadata.resourceVersion: Invalid value: 0: '
+            "must be specified for an update",
+            kind="leases",
+            causes=[cause("FieldValueInvalid", "metadata.resourceVersion")],
+        ),
     ),
     Row(
         name="a lease that does not exist is not found",
@@ -708,7 +807,20 @@ OTHERS = [
         status=201,
         answer={"kind": "SelfSubjectAccessReview", "status": {"allowed": True}},
     ),
-    Row(name="an unknown resource is a plain 404", method="GET", path="/api/v1/nothings", status=404),
+    Row(
+        name="an unknown resource is not found",
+        method="GET",
+        path="/api/v1/nothings",
+        status=404,
+        answer=failure("NotFound", "the server could not find the requested resource"),
+    ),
+    Row(
+        name="an unknown group is not found in plain text",
+        method="GET",
+        path="/apis/example.com/v1/nothings",
+        status=404,
+        answer="404 page not found\n",
+    ),
     Row(
         name="a collection cannot be patched",
         method="PATCH",

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import pytest
-from tests.cluster.conformance import ABSENT, Row, World, cause, check, failure
 
 from testbed import Cluster
 from testbed.client import Kube
+from tests.cluster.conformance import ABSENT, Row, World, cause, check, failure
 
 POD = "/api/v1/namespaces/$ns/pods/p"
 EVICTION = f"{POD}/eviction"
@@ -104,8 +104,9 @@ async def is_gone_and_budget_untouched(world: World) -> None:
     assert not budget["status"].get("disruptedPods")
 
 
-def over_budget(text: str) -> dict[str, Any]:
-    return failure("TooManyRequests", OVER_BUDGET, causes=[{"reason": "DisruptionBudget", "message": text}])
+def over_budget(text: str, **details: Any) -> dict[str, Any]:
+    causes = [{"reason": "DisruptionBudget", "message": text}]
+    return failure("TooManyRequests", OVER_BUDGET, causes=causes, **{"retryAfterSeconds": ABSENT, **details})
 
 
 UNREADY = {"ready": False}
@@ -239,7 +240,8 @@ EVICTIONS = [
         path=EVICTION,
         body=body(),
         status=429,
-        answer=over_budget("The disruption budget b is still being processed by the server."),
+        answer=over_budget("The disruption budget b is still being processed by the server.", retryAfterSeconds=10),
+        headers={"Retry-After": "10"},
         then=is_untouched,
     ),
     Row(
@@ -333,6 +335,24 @@ EVICTIONS = [
         status=400,
         answer=failure("BadRequest", "name in URL does not match name in Eviction object"),
         then=is_untouched,
+    ),
+    Row(
+        name="a body that names no pod is a bad request",
+        given=pod(),
+        method="POST",
+        path=EVICTION,
+        body={},
+        status=400,
+        answer=failure("BadRequest", "name in URL does not match name in Eviction object"),
+        then=is_untouched,
+    ),
+    Row(
+        name="a namespace that does not exist is not found",
+        method="POST",
+        path="/api/v1/namespaces/$none/pods/p/eviction",
+        body=body(),
+        status=404,
+        answer=failure("NotFound", 'namespaces "$none" not found', name="$none", kind="namespaces"),
     ),
     Row(
         name="the subresource cannot be read",
