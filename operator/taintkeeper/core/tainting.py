@@ -5,12 +5,12 @@ is written, at most one write under way for each node. NoSchedule goes at once; 
 """
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from taintkeeper.core import messages as m
 from taintkeeper.core.conditions import Wanted, execute_taint, plan, wanted
-from taintkeeper.core.objects import NO_SCHEDULE, Node
+from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
 from taintkeeper.core.pacing import Backoff
 from taintkeeper.core.zone_book import ZoneBook
 from taintkeeper.core.zones import Rates
@@ -125,8 +125,10 @@ class TaintEngine:
                 self._node_seen(event.node, now)
                 writing.lost.clear()
             self._out.append(m.TaintsChanged(sent.node, sent.change, sent.reasons, again))
-        elif event.result is not m.WriteResult.GONE:
-            writing.conflicted = sent.node.resource_version if event.result is m.WriteResult.CONFLICT else ""
+        if event.result is not m.WriteResult.DONE or event.node is None:
+            # Until the watch shows a newer node, what we know of it is out of date, or the write would fail again.
+            outdated = event.result in (m.WriteResult.DONE, m.WriteResult.CONFLICT)
+            writing.conflicted = sent.node.resource_version if outdated else ""
             writing.retry_at = now + WRITE_BACKOFF.delay(writing.failures, self._random)
             writing.failures += 1
             heapq.heappush(self._retries, (writing.retry_at, event.name))
@@ -171,6 +173,13 @@ class TaintEngine:
         else:
             queue.remove(node.name)
 
+    def _wanted(self, node: Node) -> Wanted:
+        """Return what the node's conditions call for; once every zone has failed, no NoExecute stays, come what may."""
+        want = wanted(node)
+        if not self.book.all_disrupted:
+            return want
+        return replace(want, unknown=frozenset(identity for identity in want.unknown if identity[1] != NO_EXECUTE))
+
     def _deserves_execute(self, want: Wanted) -> bool:
         return want.execute is not None and not self.book.all_disrupted
 
@@ -178,7 +187,7 @@ class TaintEngine:
         writing = self._writing[node.name]
         if writing.sent is not None or (writing.retry_at > now and writing.conflicted in ("", node.resource_version)):
             return
-        want = wanted(node)
+        want = self._wanted(node)
         granted = execute_taint(node) is not None or self.book.queue_of(node).granted(node.name)
         execute = self._deserves_execute(want) and granted
         change = plan(node, want, execute=execute, may_add=self._fresh, now=now)
