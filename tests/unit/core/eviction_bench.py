@@ -7,8 +7,6 @@ from itertools import count
 from random import Random
 from typing import TypeVar
 
-from tests.unit.core.builders import ACCEPTED
-
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.eviction import EvictionEngine
@@ -31,6 +29,7 @@ from taintkeeper.core.messages import (
     WriteResult,
 )
 from taintkeeper.core.objects import Node, Pod, Taint
+from tests.unit.core.builders import ACCEPTED
 
 Api = Callable[[Evict, float], Answer | None]
 Effect = TypeVar("Effect", bound=EvictionEffect)

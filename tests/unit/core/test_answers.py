@@ -1,6 +1,8 @@
 """What the answer to an eviction means."""
 
 import pytest
+
+from taintkeeper.core.answers import CAUSE_DISRUPTION_BUDGET, CAUSE_NAMESPACE_TERMINATING, Answer, Outcome, classify
 from tests.unit.core.builders import (
     ACCEPTED,
     CONNECTION_LOST,
@@ -13,8 +15,6 @@ from tests.unit.core.builders import (
     WEBHOOK_DOWN,
     reported,
 )
-
-from taintkeeper.core.answers import CAUSE_DISRUPTION_BUDGET, CAUSE_NAMESPACE_TERMINATING, Answer, Outcome, classify
 
 BUDGET_CAUSE = frozenset({CAUSE_DISRUPTION_BUDGET})
 TERMINATING_CAUSE = frozenset({CAUSE_NAMESPACE_TERMINATING})

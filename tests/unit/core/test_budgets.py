@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.core.builders import EVERYTHING, budget, pod
 
 from taintkeeper.core.budgets import Budget, BudgetBook
+from tests.unit.core.builders import EVERYTHING, budget, pod
 
 WEB = pod("web", labels={"app": "web"})
 

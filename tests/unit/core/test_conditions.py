@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.core.builders import FOREIGN, case, node, not_ready, unreachable
 
 from taintkeeper.core.conditions import Change, execute_taint, plan, wanted
 from taintkeeper.core.first_seen import NOT_READY, UNREACHABLE
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Node, Taint
+from tests.unit.core.builders import FOREIGN, case, node, not_ready, unreachable
 
 NOW = 1000.0
 PREFIX = "node.kubernetes.io/"

@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.builders import BAR, FOO, case, lasting, node, not_ready, pod, reported
 
 from taintkeeper.core.deadlines import Deadline, deadline, no_execute
 from taintkeeper.core.objects import NO_SCHEDULE, Taint, Toleration
+from tests.unit.core.builders import BAR, FOO, case, lasting, node, not_ready, pod, reported
 
 NOW = 1000.0
 PREFERRED = Taint("foo", "PreferNoSchedule")

@@ -3,6 +3,11 @@
 from itertools import pairwise
 
 import pytest
+
+from taintkeeper.core.answers import Answer, Outcome
+from taintkeeper.core.eviction_queue import EvictionOptions
+from taintkeeper.core.eviction_states import State
+from taintkeeper.core.messages import BudgetSeen, Evicted, EvictionFailed, NodeSeen, PodSeen
 from tests.unit.core.builders import (
     ACCEPTED,
     CONNECTION_LOST,
@@ -20,11 +25,6 @@ from tests.unit.core.builders import (
     reported,
 )
 from tests.unit.core.eviction_bench import EvictionBench, always, in_turn, until
-
-from taintkeeper.core.answers import Answer, Outcome
-from taintkeeper.core.eviction_queue import EvictionOptions
-from taintkeeper.core.eviction_states import State
-from taintkeeper.core.messages import BudgetSeen, Evicted, EvictionFailed, NodeSeen, PodSeen
 
 TAINTED = NodeSeen(node("n1", FOO))
 MOST_JITTER = 1.25

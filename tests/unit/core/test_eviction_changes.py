@@ -1,6 +1,10 @@
 """What changes of taints, tolerations, clocks and processes do to a countdown."""
 
 import pytest
+
+from taintkeeper.core.eviction_states import State
+from taintkeeper.core.messages import Cancelled, Evict, Knowledge, NodeSeen, PodGone, PodSeen, Remember
+from taintkeeper.core.objects import Taint
 from tests.unit.core.builders import (
     BAR,
     FOO,
@@ -14,10 +18,6 @@ from tests.unit.core.builders import (
     unreachable,
 )
 from tests.unit.core.eviction_bench import EvictionBench, always
-
-from taintkeeper.core.eviction_states import State
-from taintkeeper.core.messages import Cancelled, Evict, Knowledge, NodeSeen, PodGone, PodSeen, Remember
-from taintkeeper.core.objects import Taint
 
 BARE = no_execute("foo", None)
 

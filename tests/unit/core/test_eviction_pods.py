@@ -4,13 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.unit.core.builders import ACCEPTED, FOO, FORBIDDEN, lasting, no_execute, node, not_ready, pod, reported
-from tests.unit.core.eviction_bench import EvictionBench, always
 
 from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.eviction_states import State
 from taintkeeper.core.messages import Cancelled, Evict, NodeSeen, PodGone, PodSeen, Skipped
 from taintkeeper.core.objects import NO_SCHEDULE, Pod, Taint
+from tests.unit.core.builders import ACCEPTED, FOO, FORBIDDEN, lasting, no_execute, node, not_ready, pod, reported
+from tests.unit.core.eviction_bench import EvictionBench, always
 
 TAINTED = NodeSeen(node("n1", FOO))
 

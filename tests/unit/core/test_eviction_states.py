@@ -1,10 +1,10 @@
 """The way of a pod that must leave: which state may follow which."""
 
 import pytest
-from tests.unit.core.builders import FOO, pod
 
 from taintkeeper.core.deadlines import Deadline
 from taintkeeper.core.eviction_states import State, Track
+from tests.unit.core.builders import FOO, pod
 
 ALLOWED = {
     State.COUNTING: "COUNTING READY LEAVING SKIPPED",

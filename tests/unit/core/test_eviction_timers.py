@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.unit.core.builders import BAR, FOO, case, lasting, no_execute, node, pod
-from tests.unit.core.eviction_bench import EvictionBench
 
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.messages import Cancelled, Evict, Evicted, NodeGone, PodGone
 from taintkeeper.core.objects import Node, Pod
+from tests.unit.core.builders import BAR, FOO, case, lasting, no_execute, node, pod
+from tests.unit.core.eviction_bench import EvictionBench
 
 Step = tuple[float, Any]
 """A time, and what is seen then: an object as it is, or an event."""

@@ -3,10 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.core.builders import BAR, FOO, LONG_AGO, no_execute, not_ready, reported, unreachable
 
 from taintkeeper.core.first_seen import CLOCK_TOLERANCE_SECONDS, believable, remember, started
 from taintkeeper.core.objects import NO_SCHEDULE, Taint
+from tests.unit.core.builders import BAR, FOO, LONG_AGO, no_execute, not_ready, reported, unreachable
 
 NOW = 1000.0
 CREATED = 500.0

@@ -3,9 +3,9 @@
 from random import Random
 
 import pytest
-from tests.unit.core.builders import budget, pod
 
 from taintkeeper.core.gates import Gate, GateKey, Gates, gate_key
+from tests.unit.core.builders import budget, pod
 
 KEY = GateKey("default", ("b1",), ready=True)
 

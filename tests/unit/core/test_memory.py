@@ -4,11 +4,11 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from tests.unit.core.builders import FOO, no_execute, node, not_ready, unreachable
 
 from taintkeeper.core.memory import MemoryKeeper
 from taintkeeper.core.messages import NodeWritten, Remember, WriteResult
 from taintkeeper.core.objects import Node
+from tests.unit.core.builders import FOO, no_execute, node, not_ready, unreachable
 
 BARE = no_execute("foo", None)
 NAME = str(BARE)

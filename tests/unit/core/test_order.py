@@ -1,9 +1,8 @@
 """In which order pods that are due at the same time leave."""
 
-from tests.unit.core.builders import pod
-
 from taintkeeper.core.objects import Pod
 from taintkeeper.core.order import CRITICAL_CLASSES, urgency
+from tests.unit.core.builders import pod
 
 OWN = ("system", "taintkeeper-0")
 

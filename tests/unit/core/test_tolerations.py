@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.builders import lasting, reported
 
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from taintkeeper.core.tolerations import first_match, left_over, tolerates
+from tests.unit.core.builders import lasting, reported
 
 GREATEST, LEAST = 2**63 - 1, -(2**63)
 

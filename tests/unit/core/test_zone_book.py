@@ -3,11 +3,11 @@
 import math
 
 import pytest
-from tests.unit.core.builders import case, node
 
 from taintkeeper.core.objects import Node
 from taintkeeper.core.zone_book import ZoneBook
 from taintkeeper.core.zones import Rates, ZoneState
+from tests.unit.core.builders import case, node
 
 NORMAL, PARTIAL, FULL = ZoneState.NORMAL, ZoneState.PARTIAL, ZoneState.FULL
 

@@ -3,9 +3,9 @@
 import math
 
 import pytest
-from tests.unit.core.builders import case
 
 from taintkeeper.core.zones import ZoneQueue
+from tests.unit.core.builders import case
 
 FAST = 1000.0
 

@@ -5,9 +5,9 @@ import math
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.core.builders import reported
 
 from taintkeeper.core.zones import Rates, TokenBucket, ZoneState, zone_key, zone_state
+from tests.unit.core.builders import reported
 
 BETA, STABLE = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
 NORMAL, PARTIAL, FULL = ZoneState.NORMAL, ZoneState.PARTIAL, ZoneState.FULL
