@@ -197,10 +197,7 @@ class Kube:
             params=params,
             headers={"Content-Type": content_type},
         ) as response:
-            raw = await response.read()
-            is_json = response.content_type == "application/json"
-            decoded = msgspec.json.decode(raw) if is_json else raw.decode()
-            return Answer(response.status, decoded, dict(response.headers))
+            return Answer(response.status, await _body(response), dict(response.headers))
 
     async def _checked(
         self,
@@ -317,8 +314,13 @@ class Kube:
         url, timeout = self._credentials.server + path, aiohttp.ClientTimeout(total=None)
         async with self._session.get(url, params={"watch": "true", **params}, timeout=timeout) as response:
             if response.status >= 300:
-                raise ApiError(response.status, await response.json())
+                raise ApiError(response.status, await _body(response))
             yield _events(response)
+
+
+async def _body(response: aiohttp.ClientResponse) -> Any:
+    raw = await response.read()
+    return msgspec.json.decode(raw) if response.content_type == "application/json" else raw.decode()
 
 
 async def _events(response: aiohttp.ClientResponse) -> AsyncIterator[Object]:

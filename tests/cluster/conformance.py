@@ -4,7 +4,7 @@ import secrets
 import string
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from testbed.client import ApiError, Kube, until
 
@@ -47,7 +47,7 @@ class Row:
 
 
 class World:
-    """A namespace and a node of its own for one test, and the names that its calls may use."""
+    """A namespace and a node without kubelet for one test, and the names that its calls may use."""
 
     def __init__(self, kube: Kube) -> None:
         mark = secrets.token_hex(4)
@@ -56,16 +56,15 @@ class World:
         self.node = f"conformance-{mark}"
         self.names: dict[str, str] = {"ns": self.namespace, "node": self.node, "none": f"none-{mark}"}
 
-    async def open(self) -> None:
-        """Create the namespace and the node; no kubelet looks after that node."""
+    async def __aenter__(self) -> Self:
         await self.kube.create("namespaces", {"metadata": {"name": self.namespace}})
         # The annotation is the one that a controller would add soon, and with it a version in the middle of a test.
         metadata = {"name": self.node, "annotations": {"node.alpha.kubernetes.io/ttl": "0"}}
         node = await self.kube.create("nodes", {"metadata": metadata})
         self.remember("node", node)
+        return self
 
-    async def close(self) -> None:
-        """Remove everything the test has made."""
+    async def __aexit__(self, *_: object) -> None:
         for pod in await self.kube.list("pods", self.namespace):
             if pod["metadata"].get("finalizers"):
                 await self.kube.patch(
@@ -161,8 +160,8 @@ def differ(expected: Any, actual: Any, path: str = "") -> list[str]:
     if isinstance(expected, list):
         if not isinstance(actual, list) or len(expected) != len(actual):
             return [f"{path} is {actual}"]
-        pairs = zip(expected, actual, strict=True)
-        return [each for index, pair in enumerate(pairs) for each in differ(*pair, f"{path}[{index}]")]
+        both = enumerate(zip(expected, actual, strict=True))
+        return [each for index, pair in both for each in differ(*pair, f"{path}[{index}]")]
     return [] if expected == actual else [f"{path} is {actual!r}, not {expected!r}"]
 
 

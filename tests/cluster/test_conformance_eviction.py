@@ -1,11 +1,11 @@
 """The Eviction API and the deletion of pods: the embedded server answers what a real one does, case by case."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
-from testbed import Cluster
 from testbed.client import Kube
 from tests.cluster.conformance import ABSENT, Row, World, cause, check, failure
 
@@ -17,13 +17,10 @@ Step = Callable[[World], Awaitable[None]]
 
 
 @pytest.fixture
-async def world(cluster: Cluster) -> AsyncIterator[World]:
+async def world(kube: Kube) -> AsyncIterator[World]:
     """A namespace and a node in the cluster under test."""
-    async with Kube(cluster.kubeconfig) as kube:
-        made = World(kube)
-        await made.open()
+    async with World(kube) as made:
         yield made
-        await made.close()
 
 
 def body(**options: Any) -> dict[str, Any]:
@@ -113,173 +110,114 @@ UNREADY = {"ready": False}
 ACCEPTED = {"kind": "Status", "apiVersion": "v1", "status": "Success", "reason": ABSENT, "code": 201}
 NEEDS_ONE = over_budget("The disruption budget b needs 1 healthy pods and has 1 currently")
 
+accepted = partial(Row, method="POST", path=EVICTION, body=body(), status=201, answer=ACCEPTED)
+refused = partial(Row, method="POST", path=EVICTION, body=body())
+deleted = partial(Row, method="DELETE", path=POD, status=200)
+
 EVICTIONS = [
-    Row(
+    accepted(
         name="a running pod is accepted, marked and starts to leave",
         given=pod(),
-        method="POST",
-        path=EVICTION,
-        body=body(),
-        status=201,
-        answer=ACCEPTED,
         then=is_leaving,
     ),
-    Row(
+    accepted(
         name="a pod that is already leaving is accepted again",
         given=terminating_pod,
-        method="POST",
-        path=EVICTION,
-        body=body(),
-        status=201,
-        answer=ACCEPTED,
         then=is_leaving,
     ),
-    Row(
+    accepted(
         name="a matching UID precondition is accepted",
         given=pod(),
-        method="POST",
-        path=EVICTION,
         body=body(preconditions={"uid": "$p_uid"}),
-        status=201,
-        answer=ACCEPTED,
         then=is_leaving,
     ),
-    Row(
+    accepted(
         name="a body without delete options is accepted",
         given=pod(),
-        method="POST",
-        path=EVICTION,
         body={"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}},
-        status=201,
-        answer=ACCEPTED,
         then=is_leaving,
     ),
-    Row(
+    refused(
         name="a pod that does not exist is not found",
-        method="POST",
-        path=EVICTION,
-        body=body(),
         status=404,
         answer=failure("NotFound", 'pods "p" not found', name="p", kind="pods"),
     ),
-    Row(
+    refused(
         name="a pod of another UID is a conflict",
         given=pod(),
-        method="POST",
-        path=EVICTION,
         body=body(preconditions={"uid": "another"}),
         status=409,
         answer=failure("Conflict", name="p", kind="Pod"),
         then=is_untouched,
     ),
-    Row(
+    accepted(
         name="a resourceVersion precondition that holds is accepted",
         given=pod(),
-        method="POST",
-        path=EVICTION,
         body=body(preconditions={"resourceVersion": "$p_version"}),
-        status=201,
-        answer=ACCEPTED,
         then=is_leaving,
     ),
-    Row(
+    refused(
         name="a resourceVersion precondition that does not hold is a conflict",
         given=pod(),
-        method="POST",
-        path=EVICTION,
         body=body(preconditions={"resourceVersion": "1"}),
         status=409,
         answer=failure("Conflict", name="p", kind="Pod"),
         then=is_untouched,
     ),
-    Row(
+    accepted(
         name="no grace period means gone at once",
         given=pod(),
-        method="POST",
-        path=EVICTION,
         body=body(gracePeriodSeconds=0),
-        status=201,
-        answer=ACCEPTED,
         then=is_gone,
     ),
-    Row(
+    accepted(
         name="a pod without a node is gone at once",
         given=pod(bound=False),
-        method="POST",
-        path=EVICTION,
-        body=body(),
-        status=201,
-        answer=ACCEPTED,
         then=is_gone,
     ),
-    Row(
+    refused(
         name="a closed budget refuses and says so",
         given=pod_and_budget(minAvailable=1),
-        method="POST",
-        path=EVICTION,
-        body=body(),
         status=429,
         answer={**NEEDS_ONE, "code": 429},
         headers={"Retry-After": ABSENT},
         then=is_untouched,
     ),
-    Row(
+    refused(
         name="a percentage of pods without an owner is nothing, and refuses",
         given=pod_and_budget(maxUnavailable="50%"),
-        method="POST",
-        path=EVICTION,
-        body=body(),
         status=429,
         answer=over_budget("The disruption budget b does not allow evicting pods currently"),
         then=is_untouched,
     ),
-    Row(
+    refused(
         name="a budget that no controller has looked at refuses",
         given=unobserved_budget,
-        method="POST",
-        path=EVICTION,
-        body=body(),
         status=429,
         answer=over_budget("The disruption budget b is still being processed by the server.", retryAfterSeconds=10),
         headers={"Retry-After": "10"},
         then=is_untouched,
     ),
-    Row(
+    accepted(
         name="an open budget accepts and counts the disruption",
         given=pod_and_budget(minAvailable=0),
-        method="POST",
-        path=EVICTION,
-        body=body(),
-        status=201,
-        answer=ACCEPTED,
         then=disruption_was_counted,
     ),
-    Row(
+    accepted(
         name="an unready pod passes a closed budget that always allows those",
         given=pod_and_budget(minAvailable=1, unhealthyPodEvictionPolicy="AlwaysAllow", pod=UNREADY),
-        method="POST",
-        path=EVICTION,
-        body=body(),
-        status=201,
-        answer=ACCEPTED,
         then=is_leaving,
     ),
-    Row(
+    refused(
         name="an unready pod is refused while too few are healthy",
         given=pod_and_budget(minAvailable=1, unhealthyPodEvictionPolicy="IfHealthyBudget", pod=UNREADY),
-        method="POST",
-        path=EVICTION,
-        body=body(),
         status=429,
         answer=over_budget("The disruption budget b needs 1 healthy pods and has 0 currently"),
         then=is_untouched,
     ),
-    Row(
+    refused(
         name="two budgets are an error without reason and causes",
         given=two_budgets,
-        method="POST",
-        path=EVICTION,
-        body=body(),
         status=500,
         answer={
             "status": "Failure",
@@ -291,32 +229,19 @@ EVICTIONS = [
         },
         then=is_untouched,
     ),
-    Row(
+    accepted(
         name="a finished pod goes whatever its budget says",
         given=pod_and_budget(minAvailable=1, settled=False, pod={"phase": "Succeeded", "ready": False}),
-        method="POST",
-        path=EVICTION,
-        body=body(),
-        status=201,
-        answer=ACCEPTED,
         then=is_gone_and_budget_untouched,
     ),
-    Row(
+    accepted(
         name="a pending pod goes whatever its budget says",
         given=pod_and_budget(minAvailable=1, pod={"phase": "Pending", "ready": False}),
-        method="POST",
-        path=EVICTION,
-        body=body(),
-        status=201,
-        answer=ACCEPTED,
         then=is_leaving,
     ),
-    Row(
+    refused(
         name="a namespace that is being deleted forbids it",
         given=terminating_namespace,
-        method="POST",
-        path=EVICTION,
-        body=body(),
         status=403,
         answer=failure(
             "Forbidden",
@@ -326,33 +251,38 @@ EVICTIONS = [
             causes=[cause("NamespaceTerminating", "metadata.namespace", "namespace $ns is being terminated")],
         ),
     ),
-    Row(
+    refused(
         name="a body that names another pod is a bad request",
         given=pod(),
-        method="POST",
-        path=EVICTION,
         body={**body(), "metadata": {"name": "q", "namespace": "$ns"}},
         status=400,
         answer=failure("BadRequest", "name in URL does not match name in Eviction object"),
         then=is_untouched,
     ),
-    Row(
+    refused(
         name="a body that names no pod is a bad request",
         given=pod(),
-        method="POST",
-        path=EVICTION,
         body={},
         status=400,
         answer=failure("BadRequest", "name in URL does not match name in Eviction object"),
         then=is_untouched,
     ),
-    Row(
+    refused(
         name="a namespace that does not exist is not found",
-        method="POST",
         path="/api/v1/namespaces/$none/pods/p/eviction",
-        body=body(),
+        body={"metadata": {"name": "p"}},
         status=404,
         answer=failure("NotFound", 'namespaces "$none" not found', name="$none", kind="namespaces"),
+    ),
+    refused(
+        name="a body that names another namespace is a bad request",
+        given=pod(),
+        body={"metadata": {"name": "p", "namespace": "$none"}},
+        status=400,
+        answer=failure(
+            "BadRequest", "the namespace of the provided object does not match the namespace sent on the request"
+        ),
+        then=is_untouched,
     ),
     Row(
         name="the subresource cannot be read",
@@ -365,20 +295,15 @@ EVICTIONS = [
 ]
 
 DELETIONS = [
-    Row(
+    deleted(
         name="a pod on a node starts to leave",
         given=pod(),
-        method="DELETE",
-        path=POD,
         body={"preconditions": {"uid": "$p_uid"}},
-        status=200,
         answer={"kind": "Pod", "metadata": {"name": "p", "deletionGracePeriodSeconds": 30, "generation": 2}},
     ),
-    Row(
+    deleted(
         name="a pod of another UID is a conflict",
         given=pod(),
-        method="DELETE",
-        path=POD,
         body={"preconditions": {"uid": "another"}},
         status=409,
         answer=failure(
@@ -390,66 +315,46 @@ DELETIONS = [
         ),
         then=is_untouched,
     ),
-    Row(
+    deleted(
         name="a pod that does not exist is not found",
-        method="DELETE",
-        path=POD,
         body={"preconditions": {"uid": "another"}},
         status=404,
         answer=failure("NotFound", 'pods "p" not found', name="p", kind="pods"),
     ),
-    Row(
+    deleted(
         name="a grace period of its own is obeyed",
         given=pod(),
-        method="DELETE",
-        path=POD,
         body={"gracePeriodSeconds": 7},
-        status=200,
         answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 7}},
     ),
-    Row(
+    deleted(
         name="a negative grace period counts as one second",
         given=pod(),
-        method="DELETE",
-        path=POD,
         body={"gracePeriodSeconds": -5},
-        status=200,
         answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 1}},
     ),
-    Row(
+    deleted(
         name="a leaving pod's grace period can be shortened",
         given=terminating_pod,
-        method="DELETE",
-        path=POD,
         body={"gracePeriodSeconds": 5},
-        status=200,
         answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 5, "generation": 2}},
     ),
-    Row(
+    deleted(
         name="a leaving pod's grace period cannot be lengthened",
         given=terminating_pod,
-        method="DELETE",
-        path=POD,
         body={"gracePeriodSeconds": 60},
-        status=200,
         answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 30}},
     ),
-    Row(
+    deleted(
         name="no grace period means gone at once",
         given=pod(),
-        method="DELETE",
-        path=POD,
         body={"gracePeriodSeconds": 0},
-        status=200,
         answer={"kind": "Pod", "metadata": {"name": "p"}},
         then=is_gone,
     ),
-    Row(
+    deleted(
         name="a finished pod is gone at once",
         given=pod(phase="Failed", ready=False),
-        method="DELETE",
-        path=POD,
-        status=200,
         answer={"kind": "Pod"},
         then=is_gone,
     ),

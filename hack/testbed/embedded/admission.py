@@ -1,5 +1,6 @@
 """What the API fills in when an object is created or changed: defaults, and what its built-in admission adds."""
 
+from collections.abc import Callable
 from typing import Any
 
 from testbed.embedded.failures import Cause, Failure, forbidden, not_found
@@ -7,6 +8,8 @@ from testbed.embedded.resources import (
     BUDGETS,
     DAEMON_SETS,
     DEPLOYMENTS,
+    EVENTS,
+    LEASES,
     NAMESPACES,
     NODES,
     PODS,
@@ -23,8 +26,6 @@ DEFAULT_TOLERATION_SECONDS = 300
 
 SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
-WORKLOADS = (DEPLOYMENTS, REPLICA_SETS, DAEMON_SETS)
-
 POD_DEFAULTS: Object = {
     "restartPolicy": "Always",
     "terminationGracePeriodSeconds": 30,
@@ -33,6 +34,14 @@ POD_DEFAULTS: Object = {
     "schedulerName": "default-scheduler",
     "enableServiceLinks": True,
     "preemptionPolicy": "PreemptLowerPriority",
+}
+EVENT_DEFAULTS: Object = {
+    "source": {},
+    "firstTimestamp": None,
+    "lastTimestamp": None,
+    "eventTime": None,
+    "reportingComponent": "",
+    "reportingInstance": "",
 }
 CONTAINER_DEFAULTS: Object = {
     "resources": {},
@@ -71,20 +80,10 @@ def completed(store: Store, kind: Kind, value: Object) -> Object:
     """
     if kind is PODS:
         return _pod(store, value)
-    if kind is NODES:
-        return _node(value)
-    if kind is NAMESPACES:
-        return _namespace(value)
-    if kind in WORKLOADS:
-        return _workload(kind, value)
-    if kind is BUDGETS:
-        return {
-            **value,
-            "status": {"currentHealthy": 0, "desiredHealthy": 0, "disruptionsAllowed": 0, "expectedPods": 0},
-        }
     if kind.custom:
         return {key: each for key, each in value.items() if key != "status"}
-    return value
+    complete = _COMPLETE.get(kind)
+    return complete(value) if complete else value
 
 
 def _node(value: Object) -> Object:
@@ -102,11 +101,25 @@ def _namespace(value: Object) -> Object:
     return {**value, "metadata": {**metadata, "labels": labels}, "spec": spec, "status": {"phase": "Active"}}
 
 
-def _workload(kind: Kind, value: Object) -> Object:
-    spec = value.get("spec") or {}
-    if kind is not DAEMON_SETS:
-        spec = {"replicas": 1, **spec}
-    return {**value, "spec": spec, "status": {}}
+def _workload(value: Object) -> Object:
+    return {**value, "spec": {"replicas": 1, **(value.get("spec") or {})}, "status": {}}
+
+
+def _daemon_set(value: Object) -> Object:
+    return {**value, "status": {}}
+
+
+def _budget(value: Object) -> Object:
+    counts = ("currentHealthy", "desiredHealthy", "disruptionsAllowed", "expectedPods")
+    return {**value, "status": dict.fromkeys(counts, 0)}
+
+
+def _event(value: Object) -> Object:
+    return {**EVENT_DEFAULTS, **value}
+
+
+def _lease(value: Object) -> Object:
+    return {**value, "spec": value.get("spec") or {}}
 
 
 def _pod(store: Store, value: Object) -> Object:
@@ -116,6 +129,18 @@ def _pod(store: Store, value: Object) -> Object:
     priority = _priority(store, value["metadata"], spec)
     spec |= {"containers": containers, "tolerations": tolerations, "priority": priority}
     return {**value, "spec": spec, "status": {"phase": "Pending", "qosClass": "BestEffort"}}
+
+
+_COMPLETE: dict[Kind, Callable[[Object], Object]] = {
+    NODES: _node,
+    NAMESPACES: _namespace,
+    DEPLOYMENTS: _workload,
+    REPLICA_SETS: _workload,
+    DAEMON_SETS: _daemon_set,
+    BUDGETS: _budget,
+    EVENTS: _event,
+    LEASES: _lease,
+}
 
 
 def with_default_tolerations(tolerations: list[Any]) -> list[Any]:

@@ -34,6 +34,11 @@ def discover(path: str) -> Object | None:
     return None
 
 
+def is_served_group(path: str) -> bool:
+    """Return whether a path lies below a group and version that is served, whatever comes after them."""
+    return any(path.startswith((f"/api/{kind.api_version}/", f"/apis/{kind.api_version}/")) for kind in SERVED)
+
+
 def _group(name: str) -> Object:
     version = next(kind.version for kind in SERVED if kind.group == name)
     served = {"groupVersion": f"{name}/{version}", "version": version}

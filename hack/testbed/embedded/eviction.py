@@ -7,7 +7,7 @@ What it answers when is the contract that an evicting controller lives by, so ev
 from testbed.embedded.admission import check_namespace
 from testbed.embedded.deletion import check_preconditions, delete
 from testbed.embedded.failures import Cause, Failure, bad_request, forbidden
-from testbed.embedded.registry import Registry
+from testbed.embedded.registry import Registry, check_same_namespace
 from testbed.embedded.resources import BUDGETS, PODS, Object
 from testbed.embedded.selectors import matches_selector
 from testbed.embedded.store import Record
@@ -23,8 +23,10 @@ def evict(registry: Registry, namespace: str, name: str, body: Object) -> None:
     Raises:
         Failure: 403, 404, 409, 429 or 500, as the API answers.
     """
+    metadata = body.get("metadata") or {}
+    check_same_namespace(metadata.get("namespace"), namespace)
     check_namespace(registry.store, PODS, namespace, name)
-    if (body.get("metadata") or {}).get("name", name) != name:
+    if metadata.get("name") != name:
         raise bad_request("name in URL does not match name in Eviction object")
     options = body.get("deleteOptions") or {}
     pod = registry.get(PODS, namespace, name)

@@ -15,7 +15,7 @@ GENERIC = {
     405: ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
     409: ("Conflict", "the server reported a conflict"),
     410: ("Expired", "The resourceVersion for the provided watch is too old."),
-    415: ("UnsupportedMediaType", "the body of the request was in an unknown format"),
+    415: ("UnsupportedMediaType", "415: Unsupported Media Type"),
     422: ("Invalid", "the server rejected our request due to an error in our request"),
     429: ("TooManyRequests", "the server has received too many requests and has asked us to try again later"),
     500: ("InternalError", "an error on the server has prevented the request from succeeding"),
@@ -134,13 +134,44 @@ def forbidden(kind: Kind, name: str, why: str, causes: tuple[Cause, ...] = ()) -
 
 def invalid(kind: Kind, name: str, causes: list[Cause]) -> Failure:
     """Return the 422 that lists every field that is wrong."""
-    texts = [f"{cause.field}: {cause.message}" for cause in causes]
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: Object = {"name": name} if name else {}
     if kind.group:
         details["group"] = kind.group
     details |= {"kind": kind.kind, "causes": [cause.as_object() for cause in causes]}
-    return Failure(422, "Invalid", f'{kind.qualified_kind} "{name}" is invalid: {text}', details)
+    return Failure(422, "Invalid", f'{kind.qualified_kind} "{name}" is invalid: {listed(causes)}', details)
+
+
+def other_name(stated: str, name: str) -> Failure:
+    """Return the 400 for an object under the path of another."""
+    return bad_request(f"the name of the object ({stated}) does not match the name on the URL ({name})")
+
+
+def other_uid(kind: Kind, key: str, stated: str, uid: str) -> Failure:
+    """Return the 409 for a PUT of an object that has been replaced by another of its name."""
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{kind.plural}/{key}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {stated}, UID in object meta: {uid}"
+    )
+    return conflict(kind, key.rpartition("/")[2], why)
+
+
+def unconditional_update(kind: Kind, name: str) -> Failure:
+    """Return the 422 for a PUT without version, where one is needed; the API names the resource there, not the kind."""
+    cause = Cause("FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion")
+    details = {**_details(kind, name), "causes": [cause.as_object()]}
+    return Failure(422, "Invalid", f'{kind.qualified} "{name}" is invalid: {listed([cause])}', details)
+
+
+def listed(causes: list[Cause]) -> str:
+    """Return the causes as one text, in which each is told once."""
+    texts = list(dict.fromkeys(f"{cause.field}: {cause.message}" for cause in causes))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+def unreadable_patch(why: str) -> Failure:
+    """Return the 422 for a patch after which the object cannot be read any more; the API names no object there."""
+    cause = Cause("FieldValueInvalid", f"Invalid value: {why}", "patch")
+    return Failure(422, "Invalid", f' "" is invalid: {listed([cause])}', {"causes": [cause.as_object()]})
 
 
 def expired(message: str) -> Failure:

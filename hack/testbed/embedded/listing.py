@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from testbed.embedded.failures import Cause, Failure, bad_request, expired
+from testbed.embedded.failures import Cause, Failure, bad_request, expired, listed
 from testbed.embedded.resources import Kind, Object
 from testbed.embedded.selectors import Match, everything, parse_fields, parse_labels
 from testbed.embedded.store import Record, Store
@@ -57,9 +57,8 @@ def parse_query(kind: Kind, parameters: Mapping[str, str]) -> Query:
     """
     version = parameters.get("resourceVersion", "")
     if version and not version.isdigit():
-        raise invalid_options(
-            [Cause("FieldValueInvalid", f'Invalid value: "{version}": strconv.ParseUint', "resourceVersion")]
-        )
+        why = f'resourceVersion: Invalid value: "{version}": strconv.ParseUint: parsing "{version}": invalid syntax'
+        raise bad_request(f"invalid resource version: {why}")
     limit = parameters.get("limit", "") or "0"
     if not limit.isdigit():
         raise bad_request(f'strconv.ParseInt: parsing "{limit}": invalid syntax')
@@ -75,10 +74,8 @@ def parse_query(kind: Kind, parameters: Mapping[str, str]) -> Query:
 
 def invalid_options(causes: list[Cause]) -> Failure:
     """Return the 422 for parameters that do not go together."""
-    texts = [f"{cause.field}: {cause.message}" for cause in causes]
-    text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details: Object = {"group": "meta.k8s.io", "kind": "ListOptions", "causes": [each.as_object() for each in causes]}
-    return Failure(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {text}', details)
+    return Failure(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {listed(causes)}', details)
 
 
 def too_large_version(wanted: int, current: int) -> Failure:
@@ -195,7 +192,7 @@ def _decoded(token: str) -> tuple[int, str]:
         raw = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         return raw["rv"], raw["start"].rstrip("\0")
     except (binascii.Error, msgspec.DecodeError, KeyError, TypeError) as error:
-        raise bad_request(f"continue key is not valid: {error}") from None
+        raise bad_request(f"invalid continue token: continue key is not valid: {error}") from None
 
 
 def _expired_token(start: str) -> Failure:

@@ -42,10 +42,7 @@ def apply_patch(kind: Kind, content_type: str, current: Object, patch: Any) -> O
         forms[STRATEGIC] = strategic_merge
     form = forms.get(content_type.partition(";")[0].strip())
     if form is None:
-        accepted = ", ".join((JSON_PATCH, MERGE, *([] if kind.custom else [STRATEGIC])))
-        raise generic(
-            415, f"the body of the request was in an unknown format - accepted media types include: {accepted}"
-        )
+        raise generic(415)
     if not isinstance(patch, list if form is json_patch else dict):
         raise bad_request("the patch has the wrong shape for its content type")
     return form(current, patch)
@@ -144,7 +141,7 @@ def _apply_operation(document: Any, operation: Object) -> Any:
         document = _edit(document, source, "remove", None) if name == "move" else document
         return _edit(document, path, "add", value)
     if name == "test":
-        if _read(document, path) != operation.get("value"):
+        if _tested(document, path) != operation.get("value"):
             raise _does_not_apply()
         return document
     if name not in {"add", "remove", "replace"}:
@@ -168,6 +165,14 @@ def _read(node: Any, path: list[str]) -> Any:
     return node
 
 
+def _tested(document: Any, path: list[str]) -> Any:
+    """Return what a test compares with: a missing member of an object counts as null."""
+    parent = _read(document, path[:-1])
+    if path and isinstance(parent, dict):
+        return parent.get(path[-1])
+    return _read(document, path)
+
+
 def _child(node: Any, part: str) -> Any:
     if isinstance(node, dict) and part in node:
         return node[part]
@@ -182,8 +187,8 @@ def _edit(node: Any, path: list[str], operation: str, value: Any) -> Any:
     part, rest = path[0], path[1:]
     if rest:
         return _with_child(node, part, _edit(_child(node, part), rest, operation, value))
-    if operation != "add":
-        _child(node, part)
+    if operation == "remove" or (operation == "replace" and isinstance(node, list)):
+        _child(node, part)  # of an object's members, only a removal needs one that is there
     if isinstance(node, dict):
         kept = {key: each for key, each in node.items() if key != part}
         return kept if operation == "remove" else {**node, part: value}

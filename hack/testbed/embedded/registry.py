@@ -8,17 +8,23 @@ from testbed.embedded import patching
 from testbed.embedded.admission import check_namespace, completed, with_default_tolerations
 from testbed.embedded.failures import (
     Cause,
+    Failure,
     already_exists,
     bad_request,
     conflict,
     invalid,
     modified,
     not_found,
+    other_name,
+    other_uid,
+    unconditional_update,
+    unreadable_patch,
 )
-from testbed.embedded.resources import PODS, STRICT_UPDATES, Kind, Object
+from testbed.embedded.resources import NODES, PODS, STRICT_UPDATES, Kind, Object
 from testbed.embedded.store import Record, Store
-from testbed.embedded.timestamps import normalised, now
-from testbed.embedded.validation import pod_change_problems, problems
+from testbed.embedded.timestamps import now
+from testbed.embedded.validation import pod_change_problems, problems, wrong
+from testbed.embedded.wire import canonical, check_shape
 
 SYSTEM_METADATA = ("namespace", "name", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds")
 """What of the metadata no client can change."""
@@ -49,11 +55,13 @@ class Registry:
         Raises:
             Failure: it exists, it is invalid, or its namespace takes nothing new.
         """
+        check_kind(kind, body)
+        check_shape(kind, body)
         value = self._new_object(kind, namespace, body)
         name = value["metadata"].get("name", "")
         check_namespace(self.store, kind, namespace, name)
         _refuse(kind, name, problems(kind, value))
-        value = normalised(kind, completed(self.store, kind, value))
+        value = canonical(kind, completed(self.store, kind, value))
         _refuse(kind, name, problems(kind, value))
         key = kind.key(namespace, name)
         if self.store.get(kind, key) is not None:
@@ -68,7 +76,6 @@ class Registry:
         return self.store.put(kind, kind.key(namespace, metadata["name"]), seeded)
 
     def _new_object(self, kind: Kind, namespace: str, body: Object) -> Object:
-        check_kind(kind, body)
         metadata = {key: each for key, each in (body.get("metadata") or {}).items() if key not in _SERVER_FIELDS}
         if kind.namespaced:
             check_same_namespace(metadata.get("namespace"), namespace)
@@ -88,19 +95,18 @@ class Registry:
             Failure: it does not exist, has been modified since it was read, or would become invalid.
         """
         check_kind(kind, body)
+        check_shape(kind, body)
         metadata = body.get("metadata") or {}
         if metadata.get("name") != name:
-            raise bad_request(
-                f"the name of the object ({metadata.get('name', '')}) does not match the name on the URL ({name})"
-            )
+            raise other_name(metadata.get("name", ""), name)
         if kind.namespaced:
             check_same_namespace(metadata.get("namespace"), namespace)
         current = self.get(kind, namespace, name)
+        uid = current.value["metadata"]["uid"]
+        if metadata.get("uid", uid) != uid:
+            raise other_uid(kind, kind.key(namespace, name), metadata["uid"], uid)
         if kind in STRICT_UPDATES and not metadata.get("resourceVersion"):
-            cause = Cause(
-                "FieldValueInvalid", "Invalid value: 0: must be specified for an update", "metadata.resourceVersion"
-            )
-            raise invalid(kind, name, [cause])
+            raise unconditional_update(kind, name)
         return self._update(current, {key: each for key, each in body.items() if key not in _TYPE}, subresource)
 
     def patch(
@@ -114,14 +120,25 @@ class Registry:
         current = self.get(kind, namespace, name)
         wanted = patching.apply_patch(kind, content_type, current.value, patch)
         if wanted["metadata"].get("name") != name:
-            raise bad_request("the name of the object does not match the name on the URL")
+            raise other_name(wanted["metadata"].get("name", ""), name)
+        if wanted["metadata"].get("uid") != current.value["metadata"]["uid"]:
+            # Unlike in a PUT this is no precondition, and two parts of the API complain about it.
+            raise invalid(kind, name, [wrong("metadata.uid", wanted["metadata"].get("uid"), "field is immutable")] * 2)
+        try:
+            wanted = canonical(kind, wanted)
+        except Failure as failure:
+            raise unreadable_patch(failure.message) from None
         return self._update(current, {key: each for key, each in wanted.items() if key not in _TYPE}, subresource)
 
     def _update(self, current: Record, wanted: Object, subresource: str) -> Record:
         kind, name = current.kind, current.value["metadata"]["name"]
-        _check_preconditions(current, wanted["metadata"])
-        value = normalised(kind, _merged_parts(current.value, wanted, kind, subresource))
+        stated = wanted["metadata"].get("resourceVersion", "")
+        if stated not in {"", current.value["metadata"]["resourceVersion"]}:
+            raise modified(kind, name)
+        value = canonical(kind, _merged_parts(current.value, wanted, kind, subresource))
         causes = problems(kind, value)
+        if kind is NODES:
+            causes *= 2  # the API looks at a changed node twice, as at a new one and as at a changed one
         if kind is PODS and not subresource:
             value["spec"]["tolerations"] = with_default_tolerations(value["spec"].get("tolerations") or [])
             causes += pod_change_problems(current.value["spec"], value["spec"])
@@ -181,7 +198,7 @@ def check_kind(kind: Kind, body: Object) -> None:
     """
     if body.get("kind", kind.kind) != kind.kind or body.get("apiVersion", kind.api_version) != kind.api_version:
         raise bad_request(
-            f"{body.get('kind')} in version {body.get('apiVersion')!r} cannot be handled as a {kind.kind}"
+            f'{body.get("kind")} in version "{body.get("apiVersion")}" cannot be handled as a {kind.kind}'
         )
 
 
@@ -198,15 +215,6 @@ def check_same_namespace(stated: str | None, namespace: str) -> None:
 def _refuse(kind: Kind, name: str, causes: list[Cause]) -> None:
     if causes:
         raise invalid(kind, name, causes)
-
-
-def _check_preconditions(current: Record, wanted: Object) -> None:
-    have, name = current.value["metadata"], current.value["metadata"]["name"]
-    if wanted.get("uid", have["uid"]) != have["uid"]:
-        why = f"Precondition failed: UID in precondition: {wanted['uid']}, UID in object meta: {have['uid']}"
-        raise conflict(current.kind, name, why)
-    if wanted.get("resourceVersion", have["resourceVersion"]) not in {"", have["resourceVersion"]}:
-        raise modified(current.kind, name)
 
 
 def _merged_parts(current: Object, wanted: Object, kind: Kind, subresource: str) -> Object:

@@ -95,9 +95,7 @@ def parse_fields(kind: Kind, text: str) -> Match:
             raise bad_request(f"invalid selector: {text!r}; can't understand {term!r}")
         path, operator, value = parts.groups()
         if kind.kind != "Event" and path not in COMMON_FIELDS | FIELDS.get(kind, set()):
-            where = f'"{kind.api_version}, Resource={kind.plural}"'
-            selectors = f'label selector "", field selector "{text}"'
-            raise bad_request(f"Unable to find {where} that match {selectors}: field label not supported: {path}")
+            raise bad_request(f"field label not supported: {path}")
         tests.append(_field_test(path.split("."), value, equal=operator != "!="))
     return (lambda found: all(test(found) for test in tests)) if tests else everything
 

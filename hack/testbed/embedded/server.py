@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from testbed.embedded.access import Access
-from testbed.embedded.discovery import PLAIN_PATHS, discover
+from testbed.embedded.discovery import PLAIN_PATHS, discover, is_served_group
 from testbed.embedded.dispatch import JSON, Answer, Dispatcher
 from testbed.embedded.failures import Failure, generic
 from testbed.embedded.faults import EvictionCall, Fault, Faults, Journal, Loss, RequestKind
@@ -20,6 +20,9 @@ from testbed.embedded.resources import ACCESS_REVIEWS, Kind
 from testbed.embedded.routes import Route, parse_path
 from testbed.embedded.store import Store
 from testbed.embedded.watching import Watch, WatchSettings
+
+JSON_HEADERS = {"Content-Type": JSON}
+TEXT_HEADERS = {"Content-Type": "text/plain; charset=utf-8"}
 
 
 class ApiServer:
@@ -56,10 +59,10 @@ class ApiServer:
             return self._misbehave(request, route, body, fault)
         if route is not None and _is_watch(request, route):
             return await self._watch(request, route)
-        code, content, content_type = self._answer(request, route, body)
+        code, content, headers = self._answer(request, route, body)
         lost = fault is not None and fault.loss is Loss.AFTER
         self._record(request, route, body, 0 if lost else code)
-        response = web.Response(status=code, body=content, content_type=content_type)
+        response = web.Response(status=code, body=content, headers=headers)
         if lost:
             _drop(request)
         return response
@@ -72,22 +75,24 @@ class ApiServer:
             _drop(request)
             return web.Response()
         content = fault.body if fault.body is not None else generic(fault.status).body()
-        headers = {"Content-Type": JSON, **fault.headers}
+        headers = {**JSON_HEADERS, **fault.headers}
         return web.Response(status=fault.status, body=msgspec.json.encode(content), headers=headers)
 
-    def _answer(self, request: web.BaseRequest, route: Route | None, body: bytes) -> tuple[int, bytes, str]:
+    def _answer(self, request: web.BaseRequest, route: Route | None, body: bytes) -> tuple[int, bytes, dict[str, str]]:
         if request.path in PLAIN_PATHS:
-            return 200, b"ok", "text/plain"
+            return 200, b"ok", TEXT_HEADERS
         try:
             user = self.access.user_of(request.headers.get("Authorization", ""))
             if route is not None:
-                return *self._carry_out(request, route, body, user), JSON
+                return *self._carry_out(request, route, body, user), JSON_HEADERS
         except Failure as failure:
-            return failure.code, msgspec.json.encode(failure.body()), JSON
+            return _failed(failure)
         document = discover(request.path.rstrip("/"))
-        if document is None:
-            return 404, b"404 page not found\n", "text/plain"
-        return 200, msgspec.json.encode(document), JSON
+        if document is not None:
+            return 200, msgspec.json.encode(document), JSON_HEADERS
+        if is_served_group(request.path):
+            return _failed(generic(404))
+        return 404, b"404 page not found\n", TEXT_HEADERS
 
     def _carry_out(self, request: web.BaseRequest, route: Route, body: bytes, user: str) -> Answer:
         if route.kind is not ACCESS_REVIEWS:
@@ -102,12 +107,13 @@ class ApiServer:
             watch = Watch(self._store, self.watch_settings, route.kind, route.namespace, request.query)
         except Failure as failure:
             self._record(request, route, b"", failure.code)
-            return web.Response(status=failure.code, body=msgspec.json.encode(failure.body()), content_type=JSON)
+            code, content, headers = _failed(failure)
+            return web.Response(status=code, body=content, headers=headers)
         self._record(request, route, b"", 200)
         return await self._stream(request, watch)
 
     async def _stream(self, request: web.BaseRequest, watch: Watch) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": JSON})
+        response = web.StreamResponse(headers=JSON_HEADERS)
         response.enable_chunked_encoding()
         self._watches.add(watch)
         try:
@@ -134,6 +140,12 @@ class ApiServer:
         if route.subresource == "eviction":
             uid = _precondition_uid(body)
             self.journal.record_eviction(EvictionCall(time.monotonic(), route.namespace, route.name, uid, code))
+
+
+def _failed(failure: Failure) -> tuple[int, bytes, dict[str, str]]:
+    seconds = (failure.details or {}).get("retryAfterSeconds")
+    headers = {**JSON_HEADERS, "Retry-After": str(seconds)} if seconds else JSON_HEADERS
+    return failure.code, msgspec.json.encode(failure.body()), headers
 
 
 def _is_watch(request: web.BaseRequest, route: Route) -> bool:

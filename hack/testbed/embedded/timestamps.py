@@ -4,32 +4,10 @@ import datetime as dt
 import re
 from typing import Any
 
-from testbed.embedded.failures import bad_request
-from testbed.embedded.resources import EVENTS, LEASES, NODES, PODS, Kind, Object
-
-SECONDS: dict[Kind, tuple[tuple[str, ...], ...]] = {
-    NODES: (
-        ("spec", "taints", "*", "timeAdded"),
-        ("status", "conditions", "*", "lastHeartbeatTime"),
-        ("status", "conditions", "*", "lastTransitionTime"),
-    ),
-    PODS: (
-        ("status", "startTime"),
-        ("status", "conditions", "*", "lastProbeTime"),
-        ("status", "conditions", "*", "lastTransitionTime"),
-    ),
-    EVENTS: (("firstTimestamp",), ("lastTimestamp",)),
-}
-"""Fields that hold whole seconds; what is finer is cut off."""
-
-MICROSECONDS: dict[Kind, tuple[tuple[str, ...], ...]] = {
-    LEASES: (("spec", "acquireTime"), ("spec", "renewTime")),
-    EVENTS: (("eventTime",), ("series", "lastObservedTime")),
-}
-"""Fields that take exactly six decimals."""
-
 _MICRO = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}(Z|[+-]\d\d:\d\d)")
 _SECOND = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+_MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
+_SECOND_LAYOUT = "2006-01-02T15:04:05Z07:00"
 
 
 def now(offset_seconds: float = 0) -> str:
@@ -44,49 +22,35 @@ def now_micro() -> str:
 
 
 def parse(text: str) -> dt.datetime:
-    """Return the moment a text of either form stands for."""
+    """Return the moment a text of either form stands for.
+
+    Raises:
+        ValueError: there is no such moment.
+    """
     return dt.datetime.fromisoformat(text)
 
 
-def normalised(kind: Kind, value: Object) -> Object:
-    """Return the object with its times as the API stores them.
+def whole_seconds(text: Any) -> str:
+    """Return a time in UTC with whatever is finer than seconds cut off.
 
     Raises:
-        Failure: 400, a time cannot be read.
+        ValueError: the text is no time.
     """
-    for path in SECONDS.get(kind, ()):
-        value = _at(value, path, lambda text: _seconds(kind, text))
-    for path in MICROSECONDS.get(kind, ()):
-        value = _at(value, path, lambda text: _checked_micro(kind, text))
-    return value
-
-
-def _at(node: Any, path: tuple[str, ...], convert: Any) -> Any:
-    if not path:
-        return node if node is None else convert(node)
-    part, rest = path[0], path[1:]
-    if part == "*":
-        return [_at(each, rest, convert) for each in node] if isinstance(node, list) else node
-    if not isinstance(node, dict) or part not in node:
-        return node
-    child = _at(node[part], rest, convert)
-    return node if child is node[part] else {**node, part: child}
-
-
-def _seconds(kind: Kind, text: Any) -> str:
     if not isinstance(text, str) or not _SECOND.fullmatch(text):
-        raise _unreadable(kind, text, "2006-01-02T15:04:05Z07:00")
-    if len(text) == 20 and text.endswith("Z"):
-        return text
+        raise _unreadable(text, _SECOND_LAYOUT)
     return parse(text).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _checked_micro(kind: Kind, text: Any) -> str:
+def checked_micro(text: Any) -> str:
+    """Return a time in UTC with six decimals.
+
+    Raises:
+        ValueError: the text is no time, or does not have six decimals.
+    """
     if not isinstance(text, str) or not _MICRO.fullmatch(text):
-        raise _unreadable(kind, text, "2006-01-02T15:04:05.000000Z07:00")
+        raise _unreadable(text, _MICRO_LAYOUT)
     return parse(text).astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
-def _unreadable(kind: Kind, text: Any, layout: str) -> Exception:
-    where = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
-    return bad_request(f'{where}: parsing time "{text}" as "{layout}": cannot parse "{text}"')
+def _unreadable(text: Any, layout: str) -> ValueError:
+    return ValueError(f'parsing time "{text}" as "{layout}": cannot parse "{text}"')

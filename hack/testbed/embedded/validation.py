@@ -60,7 +60,7 @@ def wrong(field: str, value: Any, detail: str) -> Cause:
 
 def unsupported(field: str, value: Any, supported: tuple[str, ...]) -> Cause:
     """Return the cause for a value that is none of the known ones."""
-    known = ", ".join(f'"{each}"' for each in sorted(supported))
+    known = ", ".join(f'"{each}"' for each in supported)
     return Cause("FieldValueNotSupported", f'Unsupported value: "{value}": supported values: {known}', field)
 
 

@@ -57,6 +57,7 @@ class Watch:
         self._bookmarks = parameters.get("allowWatchBookmarks") in {"true", "1"}
         self._initial_events = _initial_events(self.query, parameters, refuse=settings.refuse_initial_events)
         self._timeout_seconds = float(parameters.get("timeoutSeconds") or 0) or DEFAULT_TIMEOUT_SECONDS
+        self._after = int(self.query.version or "0")
         self._wake = asyncio.Event()
         self._injected: Object | None = None
         self._ended = False
@@ -115,8 +116,8 @@ class Watch:
 
     def _start(self) -> tuple[int, list[bytes]]:
         """Return the position to read changes from and the initial events."""
-        store, wanted = self._store, int(self.query.version or "0")
-        if wanted > store.version:
+        store, wanted = self._store, self._after
+        if wanted > store.version and self._initial_events:
             raise too_large_version(wanted, store.version)
         history = store.histories[self.kind]
         if not self._initial_events:
@@ -134,6 +135,8 @@ class Watch:
     def _event(self, change: Change) -> bytes:
         """Return the line for a change seen through the selectors: to start or cease to match is one too."""
         value = change.record.value
+        if change.record.version <= self._after:
+            return b""  # the watch starts in the future, which the API takes literally
         if self._namespace and value["metadata"].get("namespace", self._namespace) != self._namespace:
             return b""
         is_now = change.type != "DELETED" and self.query.matches(value)

@@ -10,6 +10,7 @@ from testbed.embedded.store import Change
 from testbed.embedded.timestamps import now
 
 KEEPS_AWAY = {"NoSchedule", "NoExecute"}
+SCHEDULER_NAME = "default-scheduler"
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 
 
@@ -48,7 +49,7 @@ class Scheduler(Actor):
         """Bind a pod, or have it say why it cannot be bound."""
         self._waiting.discard(key)
         record = self.store.get(PODS, key)
-        if record is None or record.value["spec"].get("nodeName") or "deletionTimestamp" in record.value["metadata"]:
+        if record is None or not _is_ours(record.value):
             return
         pod = record.value
         nodes = [each.value for each in self.store.records(NODES)]
@@ -70,6 +71,12 @@ class Scheduler(Actor):
         condition = {**state, "lastProbeTime": None, "lastTransitionTime": now()}
         others = [each for each in conditions if each["type"] != "PodScheduled"]
         self.store.put(PODS, key, {**pod, "status": {**pod["status"], "conditions": [*others, condition]}})
+
+
+def _is_ours(pod: Object) -> bool:
+    spec = pod["spec"]
+    waits = not spec.get("nodeName") and "deletionTimestamp" not in pod["metadata"]
+    return waits and spec.get("schedulerName", SCHEDULER_NAME) == SCHEDULER_NAME
 
 
 def _place(pod: Object) -> str:
