@@ -4,7 +4,6 @@ import argparse
 import threading
 
 from testbed.embedded.cluster import EmbeddedCluster
-from testbed.embedded.samples import sample_nodes
 
 
 def main() -> None:
@@ -16,7 +15,7 @@ def main() -> None:
     run.add_argument("--zones", type=int, default=1, help="how many zones they are spread over (default: %(default)s)")
     arguments = parser.parse_args()
     with EmbeddedCluster() as cluster:
-        cluster.seed(sample_nodes(arguments.nodes, arguments.zones))
+        cluster.add_nodes(arguments.nodes, arguments.zones)
         print(f"export KUBECONFIG={cluster.kubeconfig}", flush=True)
         try:
             threading.Event().wait()

@@ -2,28 +2,27 @@
 
 import asyncio
 import collections
-import concurrent.futures
-import json
 import socket
-import tempfile
-import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self
 
 from aiohttp import web
 
 from testbed.embedded.access import ADMINISTRATOR, Access
 from testbed.embedded.actors import Actors
+from testbed.embedded.background import BackgroundLoop
 from testbed.embedded.failures import generic
 from testbed.embedded.faults import EvictionCall, Faults, RequestKind
+from testbed.embedded.kubeconfigs import Kubeconfigs
+from testbed.embedded.patching import MERGE
 from testbed.embedded.registry import Registry
-from testbed.embedded.resources import BY_OBJECT, BY_PLURAL, NAMESPACES, STORED, Kind, Object
+from testbed.embedded.resources import BY_OBJECT, BY_PLURAL, NAMESPACES, NODES, STORED, Kind, Object
+from testbed.embedded.samples import sample_nodes
 from testbed.embedded.server import ApiServer
 from testbed.embedded.store import Store
 from testbed.embedded.watching import Watch
-
-T = TypeVar("T")
+from testbed.real.nodes import management
 
 FIRST_NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 FIRST_VERSION = 100
@@ -57,14 +56,10 @@ class EmbeddedCluster:
         self._registry = Registry(self._store)
         self._server = ApiServer(self._store, self._registry, bookmark_seconds)
         self._actors = Actors(self._registry, heartbeat_seconds, termination_seconds)
-        self._files = tempfile.TemporaryDirectory(prefix="embedded-cluster-")
+        self._kubeconfigs = Kubeconfigs(self._server.access)
         self._socket = socket.socket()
-        self._started: concurrent.futures.Future[asyncio.AbstractEventLoop] = concurrent.futures.Future()
-        self._thread = threading.Thread(target=self._run, name="embedded-cluster", daemon=True)
-        self._stop_requested = asyncio.Event()
-        self._failure: BaseException | None = None
-        self.url = ""
-        self.kubeconfig = Path(self._files.name, "kubeconfig")
+        self._loop = BackgroundLoop("embedded-cluster", self._serve)
+        self.kubeconfig = self._kubeconfigs.path("kubeconfig")
 
     def __enter__(self) -> Self:
         return self.start()
@@ -81,65 +76,39 @@ class EmbeddedCluster:
         self._socket.bind(("127.0.0.1", 0))
         self._store.version = FIRST_VERSION
         self._store.forget_history()
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
         for name in FIRST_NAMESPACES:
             self._registry.create(NAMESPACES, "", {"metadata": {"name": name}})
-        self._write_kubeconfig(self.kubeconfig, ADMINISTRATOR)
-        self._thread.start()
-        self._started.result()
+        self._kubeconfigs.server = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self._kubeconfigs.write(self.kubeconfig.name, ADMINISTRATOR)
+        self._loop.start()
         return self
 
     def stop(self) -> None:
         """End the server, its actors and its thread, and remove its files.
 
         Raises:
-            Exception: whatever an actor failed with while the cluster ran.
+            ExceptionGroup: what actors failed with while the cluster ran.
         """
-        if self._thread.is_alive():
-            self._started.result().call_soon_threadsafe(self._stop_requested.set)
-            self._thread.join()
-        self._socket.close()
-        self._files.cleanup()
-        if self._failure is not None:
-            raise self._failure
-
-    def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
-        except BaseException as error:
-            if not self._started.done():
-                self._started.set_exception(error)
-            self._failure = error
+            self._loop.stop()
+        finally:
+            self._socket.close()
+            self._kubeconfigs.remove()
 
-    async def _serve(self) -> None:
+    async def _serve(self, started: Callable[[], None], stop: asyncio.Event) -> None:
         runner = web.ServerRunner(web.Server(self._server.handle), shutdown_timeout=GOODBYE_SECONDS)
         await runner.setup()
         try:
             await web.SockSite(runner, self._socket).start()
             async with asyncio.TaskGroup() as tasks:
                 running = [tasks.create_task(actor.run()) for actor in self._actors.all()]
-                self._started.set_result(asyncio.get_running_loop())
-                await self._stop_requested.wait()
+                started()
+                await stop.wait()
                 for task in running:
                     task.cancel()
         finally:
             self._server.end_watches()
             await runner.cleanup()
-
-    def call(self, work: Callable[[], T]) -> T:
-        """Run something on the server's event loop, between requests, and return what it returns."""
-        if not self._thread.is_alive():
-            return work()
-        answer: concurrent.futures.Future[T] = concurrent.futures.Future()
-
-        def run() -> None:
-            try:
-                answer.set_result(work())
-            except BaseException as error:
-                answer.set_exception(error)
-
-        self._started.result().call_soon_threadsafe(run)
-        return answer.result()
 
     # Objects, past HTTP
 
@@ -149,12 +118,41 @@ class EmbeddedCluster:
         Each needs ``apiVersion``, ``kind`` and ``metadata.name``. Nodes get no not-ready taint.
         """
         given = [(BY_OBJECT[each["apiVersion"], each["kind"]], each) for each in objects]
-        self.call(lambda: [self._registry.seed(kind, value) for kind, value in given])
+        self._loop.call(lambda: [self._registry.seed(kind, value) for kind, value in given])
 
     def objects(self, plural: str, namespace: str = "") -> list[Object]:
         """Return the objects of a resource, in order, as they are now; they must not be changed."""
-        records = self.call(lambda: self._store.sorted_records(BY_PLURAL[plural], namespace))
+        records = self._loop.call(lambda: self._store.sorted_records(BY_PLURAL[plural], namespace))
         return [record.value for _, record in records]
+
+    def add_nodes(self, count: int, zones: int = 1, *, prefix: str = "node") -> list[str]:
+        """Add nodes with kubelets, ``node-1`` and so on, in turn in ``zone-1`` and so on, and return their names.
+
+        They have no taint; they report as ready within a moment.
+        """
+        nodes = list(sample_nodes(count, zones, prefix=prefix))
+        self.seed(nodes)
+        return [node["metadata"]["name"] for node in nodes]
+
+    def silence(self, node: str) -> None:
+        """Make a node's kubelet die: no status, no lease, no pod started or removed. Its last status stays.
+
+        Raises:
+            Failure: there is no such node.
+        """
+        self._manage(node, managed=False)
+
+    def wake(self, node: str) -> None:
+        """Bring a silent node's kubelet back: it reports as ready if it was given up, and catches up with its pods.
+
+        Raises:
+            Failure: there is no such node.
+        """
+        self._manage(node, managed=True)
+
+    def _manage(self, node: str, *, managed: bool) -> None:
+        patch = management(managed=managed)
+        self._loop.call(lambda: self._registry.patch(NODES, "", node, MERGE, patch))
 
     # Access
 
@@ -165,26 +163,12 @@ class EmbeddedCluster:
 
     def kubeconfig_for(self, namespace: str, service_account: str) -> Path:
         """Return a kubeconfig that acts as this service account; it may do all that nothing was said against."""
-        path = Path(self._files.name, f"{namespace}-{service_account}.kubeconfig")
-        self._write_kubeconfig(path, f"system:serviceaccount:{namespace}:{service_account}")
-        return path
+        user = f"system:serviceaccount:{namespace}:{service_account}"
+        return self._kubeconfigs.write(f"{namespace}-{service_account}.kubeconfig", user)
 
     def rotate_token(self, kubeconfig: Path) -> None:
         """Write a new token into a kubeconfig of this cluster; from now on the old one is answered with 401."""
-        old = json.loads(kubeconfig.read_text())["users"][0]["user"]["token"]
-        self._write_kubeconfig(kubeconfig, self.access.revoke_token(old))
-
-    def _write_kubeconfig(self, path: Path, user: str) -> None:
-        token = self.access.issue_token(user)
-        content = {
-            "apiVersion": "v1",
-            "kind": "Config",
-            "clusters": [{"name": "embedded", "cluster": {"server": self.url}}],
-            "users": [{"name": user, "user": {"token": token}}],
-            "contexts": [{"name": "embedded", "context": {"cluster": "embedded", "user": user}}],
-            "current-context": "embedded",
-        }
-        path.write_text(json.dumps(content, indent=1))
+        self._kubeconfigs.rotate(kubeconfig)
 
     # Misbehaviour
 
@@ -218,7 +202,7 @@ class EmbeddedCluster:
 
     def freeze_watches(self, plural: str = "") -> None:
         """Keep the watches of a resource open, present and future ones, and let nothing through."""
-        self.call(lambda: self._server.watch_settings.frozen.update(_kinds(plural)))
+        self._loop.call(lambda: self._server.watch_settings.frozen.update(_kinds(plural)))
 
     def thaw_watches(self, plural: str = "") -> None:
         """Undo :meth:`freeze_watches`; what was held back comes now."""
@@ -228,7 +212,7 @@ class EmbeddedCluster:
                 self._server.watch_settings.frozen.discard(kind)
                 self._store.histories[kind].wake()
 
-        self.call(thaw)
+        self._loop.call(thaw)
 
     def inject_watch_error(self, code: int, plural: str = "", status: Object | None = None) -> int:
         """Send an ERROR event to the watches of a resource, or all, end them, and return how many there were.
@@ -252,7 +236,7 @@ class EmbeddedCluster:
             self._store.forget_history()
             self._server.lister.expire_tokens()
 
-        self.call(forget)
+        self._loop.call(forget)
 
     def _for_watches(self, plural: str, do: Callable[[Watch], None]) -> int:
         def do_all() -> int:
@@ -261,7 +245,7 @@ class EmbeddedCluster:
                 do(watch)
             return len(watches)
 
-        return self.call(do_all)
+        return self._loop.call(do_all)
 
     # Actors
 
@@ -271,11 +255,11 @@ class EmbeddedCluster:
         Args:
             *actors: ``disruption``, ``garbage``, ``kubelets``, ``namespaces``, ``scheduler``, ``workloads``.
         """
-        self.call(lambda: self._actors.switch(actors, on=False))
+        self._loop.call(lambda: self._actors.switch(actors, on=False))
 
     def resume(self, *actors: str) -> None:
         """Start paused actors again, all of them if none is named; they catch up with what they missed."""
-        self.call(lambda: self._actors.switch(actors, on=True))
+        self._loop.call(lambda: self._actors.switch(actors, on=True))
 
 
 def _kinds(plural: str) -> tuple[Kind, ...]:

@@ -2,26 +2,16 @@
 
 from collections.abc import Iterator
 
-from testbed.embedded.actors.kubelets import ANNOTATION
 from testbed.embedded.admission import with_default_tolerations
 from testbed.embedded.resources import Object
 from testbed.embedded.timestamps import now
-
-REGION = "region-1"
+from testbed.real.nodes import fake_node
 
 
 def sample_nodes(count: int, zones: int = 1, *, prefix: str = "node") -> Iterator[Object]:
     """Yield nodes with a kubelet, ``node-1`` and so on, in turn in zones ``zone-1`` and so on."""
     for index in range(count):
-        labels = {
-            "kubernetes.io/hostname": f"{prefix}-{index + 1}",
-            "kubernetes.io/os": "linux",
-            "kubernetes.io/arch": "amd64",
-            "topology.kubernetes.io/region": REGION,
-            "topology.kubernetes.io/zone": f"zone-{index % zones + 1}",
-        }
-        metadata = {"name": f"{prefix}-{index + 1}", "labels": labels, "annotations": {ANNOTATION: "fake"}}
-        yield {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": {}, "status": {}}
+        yield {**fake_node(f"{prefix}-{index + 1}", f"zone-{index % zones + 1}"), "spec": {}, "status": {}}
 
 
 def sample_pods(count: int, nodes: int, *, namespace: str = "default", prefix: str = "node") -> Iterator[Object]:

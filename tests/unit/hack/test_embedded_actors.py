@@ -8,7 +8,7 @@ import pytest
 from testbed.client import Kube, until
 from testbed.embedded import EmbeddedCluster
 from testbed.embedded.actors.scheduler import tolerates
-from testbed.embedded.samples import sample_nodes, sample_pods
+from testbed.embedded.samples import sample_pods
 
 LABELS = {"app": "web"}
 FAKE = {"kwok.x-k8s.io/node": "fake"}
@@ -47,7 +47,7 @@ def condition(value: dict[str, Any], kind: str) -> str:
 
 
 async def test_a_fake_node_becomes_ready_and_renews_its_lease(embedded: EmbeddedCluster) -> None:
-    embedded.seed(sample_nodes(1))
+    embedded.add_nodes(1)
     await until(lambda: condition(embedded.objects("nodes")[0], "Ready") == "True")
     lease = embedded.objects("leases", "kube-node-lease")[0]
 
@@ -57,12 +57,12 @@ async def test_a_fake_node_becomes_ready_and_renews_its_lease(embedded: Embedded
     assert lease["spec"]["holderIdentity"] == "node-1"
 
 
-async def test_a_node_without_the_annotation_is_silent(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(1))
+async def test_a_silenced_node_does_nothing_until_it_is_woken(embedded: EmbeddedCluster, kube: Kube) -> None:
+    embedded.add_nodes(1)
     embedded.seed(sample_pods(1, 1))
     await until(lambda: bool(embedded.objects("leases", "kube-node-lease")))
 
-    await kube.patch("nodes", "", "node-1", {"metadata": {"annotations": {"kwok.x-k8s.io/node": None}}})
+    embedded.silence("node-1")
     await asyncio.sleep(0.25)
     lease = embedded.objects("leases", "kube-node-lease")[0]
     await kube.evict("default", "pod-1")
@@ -70,13 +70,13 @@ async def test_a_node_without_the_annotation_is_silent(embedded: EmbeddedCluster
 
     assert embedded.objects("leases", "kube-node-lease")[0] == lease
     assert len(pods(embedded, alive=False)) == 1
-    await kube.patch("nodes", "", "node-1", {"metadata": {"annotations": FAKE}})
+    embedded.wake("node-1")
     await until(lambda: not pods(embedded, alive=False))
     await until(lambda: embedded.objects("leases", "kube-node-lease")[0] != lease)
 
 
 async def test_a_living_node_answers_unknown_and_keeps_what_others_set(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(1))
+    embedded.add_nodes(1)
     await until(lambda: condition(embedded.objects("nodes")[0], "Ready") == "True")
 
     conditions = [{"type": "Ready", "status": "Unknown"}, {"type": "DiskPressure", "status": "True"}]
@@ -88,7 +88,7 @@ async def test_a_living_node_answers_unknown_and_keeps_what_others_set(embedded:
 
 
 async def test_a_deployment_keeps_its_pods_through_an_eviction(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(3))
+    embedded.add_nodes(3)
     await kube.create("deployments", workload("Deployment", replicas=3))
     await until(lambda: len(running(embedded)) == 3)
     before = {pod["metadata"]["uid"] for pod in running(embedded)}
@@ -106,7 +106,7 @@ async def test_a_deployment_keeps_its_pods_through_an_eviction(embedded: Embedde
 
 
 async def test_a_deployment_scales_and_takes_a_new_template(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(1))
+    embedded.add_nodes(1)
     await kube.create("deployments", workload("Deployment", replicas=1))
     await until(lambda: len(running(embedded)) == 1)
 
@@ -123,7 +123,7 @@ async def test_a_deployment_scales_and_takes_a_new_template(embedded: EmbeddedCl
 
 
 async def test_what_a_deployment_owns_goes_with_it(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(1))
+    embedded.add_nodes(1)
     await kube.create("deployments", workload("Deployment", replicas=2))
     await until(lambda: len(running(embedded)) == 2)
 
@@ -133,8 +133,8 @@ async def test_what_a_deployment_owns_goes_with_it(embedded: EmbeddedCluster, ku
 
 
 async def test_a_daemon_set_has_a_pod_on_every_node_that_fits(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(2))
-    await kube.create("nodes", {"metadata": {"name": "tainted", "annotations": FAKE}, "spec": {"taints": [TAINT]}})
+    embedded.add_nodes(2)
+    await kube.create("nodes", {"metadata": {"name": "tainted", "labels": FAKE}, "spec": {"taints": [TAINT]}})
     await kube.patch("nodes", "", "node-2", {"spec": {"unschedulable": True}})
 
     await kube.create("daemonsets", workload("DaemonSet"))
@@ -147,7 +147,7 @@ async def test_a_daemon_set_has_a_pod_on_every_node_that_fits(embedded: Embedded
 
 
 async def test_a_pod_that_fits_nowhere_waits_and_says_why(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(1))
+    embedded.add_nodes(1)
     await kube.patch("nodes", "", "node-1", {"spec": {"taints": [TAINT]}})
     body = {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     await kube.create("pods", body)
@@ -189,7 +189,7 @@ def test_the_scheduler_knows_what_is_tolerated(toleration: dict[str, str], expec
 async def test_a_budget_counts_what_its_limits_allow(
     embedded: EmbeddedCluster, kube: Kube, spec: dict[str, Any], desired: int, allowed: int
 ) -> None:
-    embedded.seed(sample_nodes(2))
+    embedded.add_nodes(2)
     await kube.create("deployments", workload("Deployment", replicas=4))
     await until(lambda: len(running(embedded)) == 4)
 
@@ -202,7 +202,7 @@ async def test_a_budget_counts_what_its_limits_allow(
 
 
 async def test_a_budget_opens_again_once_the_evicted_pod_is_replaced(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(2))
+    embedded.add_nodes(2)
     await kube.create("deployments", workload("Deployment", replicas=2))
     await kube.create("poddisruptionbudgets", budget(minAvailable=1))
     await until(lambda: embedded.objects("poddisruptionbudgets")[0]["status"].get("disruptionsAllowed") == 1)
@@ -244,7 +244,7 @@ async def test_a_budget_over_pods_of_an_unknown_owner_allows_nothing(embedded: E
 
 
 async def test_a_deleted_namespace_empties_itself_first(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(1))
+    embedded.add_nodes(1)
     await kube.create("namespaces", {"metadata": {"name": "going"}})
     embedded.seed(sample_pods(2, 1, namespace="going"))
     await kube.create("leases", {"metadata": {"name": "l", "namespace": "going"}})
@@ -261,7 +261,7 @@ async def test_a_deleted_namespace_empties_itself_first(embedded: EmbeddedCluste
 
 
 async def test_a_pod_with_a_finalizer_stays_until_that_is_gone(embedded: EmbeddedCluster, kube: Kube) -> None:
-    embedded.seed(sample_nodes(1))
+    embedded.add_nodes(1)
     pod = next(sample_pods(1, 1))
     embedded.seed([{**pod, "metadata": {**pod["metadata"], "finalizers": ["example.com/held"]}}])
 

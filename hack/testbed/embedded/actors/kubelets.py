@@ -1,8 +1,8 @@
 """The kubelets of all fake nodes: they report as ready, renew leases, run and end pods.
 
-A node has a kubelet as long as it carries the annotation ``kwok.x-k8s.io/node: fake``. Removing the annotation silences
-the node: nothing happens on it any more, as when a machine loses its network. A condition that somebody else sets on a
-living node stays; only Unknown is answered, with Ready.
+A node has a kubelet as long as it carries the label ``kwok.x-k8s.io/node: fake``, as with kwok on the real control
+plane. Removing the label silences the node: nothing happens on it any more, as when a machine loses its network. A
+condition that somebody else sets on a living node stays; only Unknown is answered, with Ready.
 """
 
 import zlib
@@ -14,8 +14,8 @@ from testbed.embedded.registry import Registry
 from testbed.embedded.resources import LEASES, NODES, PODS, Object
 from testbed.embedded.store import Change
 from testbed.embedded.timestamps import now, now_micro, parse
+from testbed.real.nodes import MANAGED_LABEL, MANAGED_VALUE
 
-ANNOTATION = "kwok.x-k8s.io/node"
 LEASE_NAMESPACE = "kube-node-lease"
 LEASE_DURATION_SECONDS = 40
 REPORT_SECONDS = 300
@@ -164,7 +164,7 @@ class Kubelets(Actor):
 
 def is_fake(node: Object) -> bool:
     """Return whether a node has a kubelet here."""
-    return (node["metadata"].get("annotations") or {}).get(ANNOTATION) == "fake"
+    return bool((node["metadata"].get("labels") or {}).get(MANAGED_LABEL) == MANAGED_VALUE)
 
 
 def _needs_report(node: Object) -> bool:
