@@ -29,6 +29,8 @@ STREAMING_REFUSED = frozenset({400, 422})
 ERROR_BACKOFF = Backoff(base=0.5, cap=30.0, jitter=0.5)
 QUICK_SECONDS = 1.0
 """A watch that ends sooner than this is not resumed at once, or a broken proxy would have us turn in circles."""
+STEADY_SECONDS = 10.0
+"""After a watch that worked for so long before it broke, pauses begin anew; what breaks sooner makes them grow."""
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
@@ -100,20 +102,23 @@ class Reflector(Generic[Key, Item]):
         self._version: str | None = None
         self._latest: msgspec.Raw | None = None
         self._streaming = True
+        self._failures = 0
+        self._complete_since: float | None = None
 
     async def run(self) -> None:
         """Keep the view up to date until cancelled."""
-        failures = 0
         while True:
-            begun = self._now()
-            at_once = False
+            self._failures += 1
+            self._complete_since = None
             try:
                 await self._follow()
-                at_once = failures == 0
+                at_once, steady_seconds = True, QUICK_SECONDS
             except (UnreachableError, StatusError, msgspec.DecodeError) as error:
-                at_once = self._lose(error) and failures == 0
-            failures = 0 if self._now() - begun > QUICK_SECONDS else failures + 1
-            await asyncio.sleep(0.0 if at_once else ERROR_BACKOFF.delay(failures, self._random))
+                at_once, steady_seconds = self._lose(error), STEADY_SECONDS
+            if self._complete_since is not None and self._now() - self._complete_since > steady_seconds:
+                self._failures = 0
+            pause = ERROR_BACKOFF.delay(max(0, self._failures - 1), self._random)
+            await asyncio.sleep(0.0 if at_once and self._failures <= 1 else pause)
 
     def _lose(self, error: Exception) -> bool:
         """Note that the watch broke; return whether to begin anew at once."""
@@ -147,7 +152,7 @@ class Reflector(Generic[Key, Item]):
         call = Call("GET", self._kind.path, "watch", self._kind.resource, params)
         async with self._client.stream(call, silence_seconds=SILENCE_SECONDS) as response:
             if self._version is not None:
-                self._listener.alive(True)
+                self._rely()
             async for line in _lines(response):
                 self.last_heard = self._now()
                 self._take(line)
@@ -179,10 +184,13 @@ class Reflector(Generic[Key, Item]):
                 self._drop(event.object)
             case "BOOKMARK":
                 self._mark(event.object)
+                return
             case "ERROR":
                 status = _marked_decoder.decode(event.object)
                 raise StatusError(status.code, status.message)
-        if event.type != "BOOKMARK" and self._listing is None:
+            case _:
+                return
+        if self._listing is None:
             self._latest = event.object
 
     def _note_place(self) -> None:
@@ -204,11 +212,19 @@ class Reflector(Generic[Key, Item]):
         self._known = found
         self._listing = None
         self._version = version
+        self._rely()
+
+    def _rely(self) -> None:
+        self._complete_since = self._now()
         self._listener.alive(True)
 
     def _see(self, raw: msgspec.Raw, listing: set[Key] | None) -> None:
         item = self._kind.decode(raw)
-        (self._known if listing is None else listing).add(self._kind.key(item))
+        key = self._kind.key(item)
+        # Known at once, even if the list breaks off: the next one tells whether it is still there.
+        self._known.add(key)
+        if listing is not None:
+            listing.add(key)
         self._listener.seen(item)
 
     def _drop(self, raw: msgspec.Raw) -> None:
