@@ -44,7 +44,9 @@ def run(nodes: int, zones: int, controllers_off: list[str]) -> None:
     Raises:
         StartError: it does not start.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Both, since shells start background jobs with SIGINT ignored.
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)
     started = time.monotonic()
     try:
         with RealCluster(controllers_off=controllers_off) as cluster:

@@ -6,7 +6,6 @@ import ssl
 from pathlib import Path
 from typing import Any
 
-REQUEST_TIMEOUT_SECONDS = 10.0
 MERGE_PATCH = "application/merge-patch+json"
 
 
@@ -24,12 +23,13 @@ class ApiError(Exception):
 
 
 class Api:
-    """The API server on a port of this machine, as one user."""
+    """The API server on a port of this machine, as one user, who waits this many seconds for an answer."""
 
-    def __init__(self, port: int, authority: Path, token: str) -> None:
+    def __init__(self, port: int, authority: Path, token: str, timeout: float) -> None:
         self._port = port
         self._tls = ssl.create_default_context(cafile=str(authority))
         self._token = token
+        self._timeout = timeout
 
     def call(self, method: str, path: str, body: Any = None, content_type: str = "application/json") -> Any:
         """Send one request and return the answer: decoded if it is JSON, text otherwise.
@@ -39,9 +39,7 @@ class Api:
             OSError: there was no answer.
         """
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type}
-        connection = http.client.HTTPSConnection(
-            "127.0.0.1", self._port, context=self._tls, timeout=REQUEST_TIMEOUT_SECONDS
-        )
+        connection = http.client.HTTPSConnection("127.0.0.1", self._port, context=self._tls, timeout=self._timeout)
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
             response = connection.getresponse()

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Self
 
 from testbed.real import commands
-from testbed.real.api import MERGE_PATCH, Api, ApiError
+from testbed.real.api import MERGE_PATCH, ApiError
 from testbed.real.build import BuildError, is_built
 from testbed.real.commands import Layout
 from testbed.real.kubeconfig import Credentials, write_kubeconfig
@@ -67,7 +67,9 @@ class RealCluster:
         self._deadline = deadline
         self._files = tempfile.TemporaryDirectory(prefix="taintkeeper-real-")
         self._layout = _lay_out(Path(self._files.name))
-        self._api = Api(self._layout.port, self._layout.credentials.authority, self._layout.credentials.admin_token)
+        self._api = self._layout.api(timeout=10.0)
+        # A starting API server may take a request and be long in answering: asking again is faster.
+        self._probe = self._layout.api(timeout=1.0)
         self.kubeconfig = self._layout.kubeconfig
         self._components: dict[str, Component] = {}
         atexit.register(self.stop)
@@ -194,9 +196,9 @@ class RealCluster:
 
     def _is_api_ready(self) -> bool:
         try:
-            self._api.call("GET", "/readyz")
+            self._probe.call("GET", "/readyz")
             # Kubelets keep their leases there, and /readyz does not wait for it.
-            self._api.call("GET", "/api/v1/namespaces/kube-node-lease")
+            self._probe.call("GET", "/api/v1/namespaces/kube-node-lease")
         except (ApiError, OSError):
             return False
         return True

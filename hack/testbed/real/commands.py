@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.real.api import Api
 from testbed.real.build import bin_folder
 from testbed.real.kubeconfig import Credentials
 from testbed.real.nodes import MANAGED_LABEL, MANAGED_VALUE
@@ -32,6 +33,10 @@ class Layout:
     def server(self) -> str:
         """The API server's URL."""
         return f"https://127.0.0.1:{self.port}"
+
+    def api(self, timeout: float) -> Api:
+        """Return a client of the administrator that waits this many seconds for an answer."""
+        return Api(self.port, self.credentials.authority, self.credentials.admin_token, timeout)
 
 
 def etcd(layout: Layout) -> list[str]:
