@@ -9,10 +9,15 @@ from typing import Any, Final, Self
 from testbed.client import ApiError, Kube, until
 
 Object = dict[str, Any]
+Step = Callable[["World"], Awaitable[None]]
+"""Something to do or to check before or after a call."""
 
 MERGE: Final = "application/merge-patch+json"
 STRATEGIC: Final = "application/strategic-merge-patch+json"
 JSON_PATCH: Final = "application/json-patch+json"
+
+POD: Final = "/api/v1/namespaces/$ns/pods/p"
+"""The pod that most calls are about."""
 
 ABSENT: Final = object()
 """Expected of a field: not to be there."""
@@ -31,7 +36,7 @@ class Row:
     """One call and what every API server has to answer; ``$names`` in it are filled in from the world."""
 
     name: str
-    given: Callable[["World"], Awaitable[None]] | None = None
+    given: Step | None = None
     """What has to be there before."""
     method: str
     path: str
@@ -42,7 +47,7 @@ class Row:
     answer: Any = None
     """What the body of the answer has to contain."""
     headers: Mapping[str, Any] = field(default_factory=dict)
-    then: Callable[["World"], Awaitable[None]] | None = None
+    then: Step | None = None
     """What has to be true afterwards."""
 
 
@@ -176,3 +181,30 @@ def failure(reason: Any, message: str | None = None, **details: Any) -> Object:
 def cause(reason: str, where: str | None = None, message: str | None = None) -> Object:
     """Return what a cause in ``details.causes`` has to contain."""
     return {"reason": reason, "field": where, "message": message}
+
+
+def pod(**state: Any) -> Step:
+    """Return the step that makes the pod ``p`` in this state."""
+
+    async def given(world: World) -> None:
+        await world.pod(**state)
+
+    return given
+
+
+async def is_gone(world: World) -> None:
+    """Check that the pod ``p`` is no more."""
+    assert (await world.kube.request("GET", world.fill(POD))).status == 404
+
+
+async def is_untouched(world: World) -> None:
+    """Check that nothing happened to the pod ``p``."""
+    found = await world.kube.get("pods", world.namespace, "p")
+    assert "deletionTimestamp" not in found["metadata"]
+    assert not [each for each in found["status"]["conditions"] if each["type"] == "DisruptionTarget"]
+
+
+async def terminating_pod(world: World) -> None:
+    """Make the pod ``p`` and start its eviction."""
+    await world.pod()
+    assert (await world.kube.evict(world.namespace, "p")).status == 201

@@ -1,19 +1,29 @@
-"""The Eviction API and the deletion of pods: the embedded server answers what a real one does, case by case."""
+"""The Eviction API: the embedded server answers what a real one does, case by case."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
 import pytest
 
 from testbed.client import Kube
-from tests.cluster.conformance import ABSENT, Row, World, cause, check, failure
+from tests.cluster.conformance import (
+    ABSENT,
+    POD,
+    Row,
+    Step,
+    World,
+    cause,
+    check,
+    failure,
+    is_gone,
+    is_untouched,
+    pod,
+    terminating_pod,
+)
 
-POD = "/api/v1/namespaces/$ns/pods/p"
 EVICTION = f"{POD}/eviction"
 OVER_BUDGET = "Cannot evict pod as it would violate the pod's disruption budget."
-
-Step = Callable[[World], Awaitable[None]]
 
 
 @pytest.fixture
@@ -28,13 +38,6 @@ def body(**options: Any) -> dict[str, Any]:
     return {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata, "deleteOptions": options}
 
 
-def pod(**state: Any) -> Step:
-    async def given(world: World) -> None:
-        await world.pod(**state)
-
-    return given
-
-
 def pod_and_budget(*, settled: bool = True, pod: dict[str, Any] | None = None, **spec: Any) -> Step:
     async def given(world: World) -> None:
         await world.pod(**(pod or {}))
@@ -47,11 +50,6 @@ async def two_budgets(world: World) -> None:
     await world.pod()
     await world.budget("b1", minAvailable=0)
     await world.budget("b2", minAvailable=0)
-
-
-async def terminating_pod(world: World) -> None:
-    await world.pod()
-    assert (await world.kube.evict(world.namespace, "p")).status == 201
 
 
 async def unobserved_budget(world: World) -> None:
@@ -79,16 +77,6 @@ async def is_leaving(world: World) -> None:
     assert mark["lastTransitionTime"]
 
 
-async def is_gone(world: World) -> None:
-    assert (await world.kube.request("GET", world.fill(POD))).status == 404
-
-
-async def is_untouched(world: World) -> None:
-    found = await world.kube.get("pods", world.namespace, "p")
-    assert "deletionTimestamp" not in found["metadata"]
-    assert not [each for each in found["status"]["conditions"] if each["type"] == "DisruptionTarget"]
-
-
 async def disruption_was_counted(world: World) -> None:
     await is_leaving(world)
     budget = await world.kube.get("poddisruptionbudgets", world.namespace, "b")
@@ -112,7 +100,6 @@ NEEDS_ONE = over_budget("The disruption budget b needs 1 healthy pods and has 1 
 
 accepted = partial(Row, method="POST", path=EVICTION, body=body(), status=201, answer=ACCEPTED)
 refused = partial(Row, method="POST", path=EVICTION, body=body())
-deleted = partial(Row, method="DELETE", path=POD, status=200)
 
 EVICTIONS = [
     accepted(
@@ -294,78 +281,7 @@ EVICTIONS = [
     ),
 ]
 
-DELETIONS = [
-    deleted(
-        name="a pod on a node starts to leave",
-        given=pod(),
-        body={"preconditions": {"uid": "$p_uid"}},
-        answer={"kind": "Pod", "metadata": {"name": "p", "deletionGracePeriodSeconds": 30, "generation": 2}},
-    ),
-    deleted(
-        name="a pod of another UID is a conflict",
-        given=pod(),
-        body={"preconditions": {"uid": "another"}},
-        status=409,
-        answer=failure(
-            "Conflict",
-            'Operation cannot be fulfilled on Pod "p": the UID in the precondition (another) does not match the UID in '
-            "record ($p_uid). The object might have been deleted and then recreated",
-            name="p",
-            kind="Pod",
-        ),
-        then=is_untouched,
-    ),
-    deleted(
-        name="a pod that does not exist is not found",
-        body={"preconditions": {"uid": "another"}},
-        status=404,
-        answer=failure("NotFound", 'pods "p" not found', name="p", kind="pods"),
-    ),
-    deleted(
-        name="a grace period of its own is obeyed",
-        given=pod(),
-        body={"gracePeriodSeconds": 7},
-        answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 7}},
-    ),
-    deleted(
-        name="a negative grace period counts as one second",
-        given=pod(),
-        body={"gracePeriodSeconds": -5},
-        answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 1}},
-    ),
-    deleted(
-        name="a leaving pod's grace period can be shortened",
-        given=terminating_pod,
-        body={"gracePeriodSeconds": 5},
-        answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 5, "generation": 2}},
-    ),
-    deleted(
-        name="a leaving pod's grace period cannot be lengthened",
-        given=terminating_pod,
-        body={"gracePeriodSeconds": 60},
-        answer={"kind": "Pod", "metadata": {"deletionGracePeriodSeconds": 30}},
-    ),
-    deleted(
-        name="no grace period means gone at once",
-        given=pod(),
-        body={"gracePeriodSeconds": 0},
-        answer={"kind": "Pod", "metadata": {"name": "p"}},
-        then=is_gone,
-    ),
-    deleted(
-        name="a finished pod is gone at once",
-        given=pod(phase="Failed", ready=False),
-        answer={"kind": "Pod"},
-        then=is_gone,
-    ),
-]
-
 
 @pytest.mark.parametrize("row", EVICTIONS, ids=lambda row: row.name)
 async def test_an_eviction_is_answered_as_the_api_does(world: World, row: Row) -> None:
-    await check(world, row)
-
-
-@pytest.mark.parametrize("row", DELETIONS, ids=lambda row: row.name)
-async def test_a_deletion_of_a_pod_is_answered_as_the_api_does(world: World, row: Row) -> None:
     await check(world, row)

@@ -98,11 +98,6 @@ class Access:
         with self._lock:
             self._denials.discard(denial)
 
-    def allow_all(self) -> None:
-        """Take every denial back."""
-        with self._lock:
-            self._denials.clear()
-
     def is_allowed(self, call: Call, user: str) -> bool:
         """Return whether a user may make a call."""
         with self._lock:

@@ -9,6 +9,7 @@ import pytest
 
 from testbed.client import ApiError, Kube, until
 from testbed.embedded import Denial, EmbeddedCluster, Fault, Loss, RequestKind
+from testbed.embedded.actors.kubelets import Kubelets
 from testbed.embedded.samples import sample_nodes, sample_pods
 
 NODES = "/api/v1/nodes"
@@ -202,6 +203,20 @@ async def test_evictions_are_written_down_with_their_answers(embedded: EmbeddedC
     embedded.clear_journal()
     assert not embedded.evictions
     assert not embedded.requests
+
+
+async def test_what_an_actor_fails_with_comes_out_when_the_cluster_stops(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(Kubelets, "look", fail)
+    cluster = EmbeddedCluster().start()
+    cluster.add_nodes(1)
+
+    with pytest.raises(ExceptionGroup) as failed:
+        cluster.stop()
+
+    assert failed.group_contains(ZeroDivisionError)
 
 
 async def test_a_cluster_stops_with_watches_and_requests_under_way() -> None:
