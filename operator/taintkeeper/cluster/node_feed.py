@@ -54,12 +54,14 @@ class NodeFeed:
         self._alive = alive
         self._failed = failed
         self._uids: dict[str, str] = {}
+        self._deleted: set[str] = set()
         self._wanted = asyncio.Event()
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take in a watch event as Kopf has it: its type (None while Kopf lists) and the object as a dictionary."""
         node = decode_node(msgspec.json.encode(event["object"]))
         if event["type"] == "DELETED":
+            self._deleted.add(node.uid)
             if self._uids.get(node.name) == node.uid:
                 self._drop(node.name)
             return
@@ -71,8 +73,8 @@ class NodeFeed:
     async def run(self) -> None:
         """List the nodes when it is called for, until cancelled; the first time at once."""
         while True:
-            await self._sweep()
             self._wanted.clear()
+            await self._sweep()
             try:
                 async with asyncio.timeout(SWEEP_SECONDS):
                     await self._wanted.wait()
@@ -96,8 +98,9 @@ class NodeFeed:
                 return
 
     async def _list(self) -> None:
-        before = set(self._uids)
+        before = dict(self._uids)
         found: set[str] = set()
+        self._deleted.clear()
         params = {"limit": str(PAGE_SIZE)}
         while True:
             reply = await self._client.send(Call("GET", "/api/v1/nodes", "list", "nodes", params))
@@ -105,15 +108,18 @@ class NodeFeed:
             page = msgspec.json.decode(reply.body, type=_Page)
             for raw in page.items:
                 node = decode_node(raw)
-                found.add(node.name)
-                self._see(node)
+                # The list shows the cluster as it was when it began; what Kopf told of since is newer.
+                if node.uid not in self._deleted:
+                    found.add(node.name)
+                    self._see(node)
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
             await asyncio.sleep(0)
         # Only what was known before the list began: a node that Kopf told of meanwhile is no ghost.
-        for name in before - found:
-            self._drop(name)
+        for name, uid in before.items():
+            if name not in found and self._uids.get(name) == uid:
+                self._drop(name)
 
     def _see(self, node: Node) -> None:
         self._uids[node.name] = node.uid
