@@ -7,7 +7,7 @@ labels) is kept once.
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from sys import intern
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -175,6 +175,7 @@ _labels_decoder = msgspec.json.Decoder(dict[str, str] | None)
 _pod_decoder = msgspec.json.Decoder(PodWire)
 _node_decoder = msgspec.json.Decoder(NodeWire)
 _budget_decoder = msgspec.json.Decoder(BudgetWire)
+_first_seen_decoder = msgspec.json.Decoder(dict[str, Annotated[datetime, msgspec.Meta(tz=True)]])
 
 
 def _decode_tolerations(raw: bytes) -> tuple[Toleration, ...]:
@@ -250,9 +251,10 @@ def decode_first_seen(text: str | None) -> dict[str, float]:
     if text is None:
         return {}
     try:
-        return {taint: at.timestamp() for taint, at in msgspec.json.decode(text, type=dict[str, datetime]).items()}
+        times = _first_seen_decoder.decode(text)
     except msgspec.DecodeError:
         return {}
+    return {taint: at.timestamp() for taint, at in times.items() if at.timestamp() >= 0.0}
 
 
 def encode_first_seen(memory: Mapping[str, float]) -> str | None:

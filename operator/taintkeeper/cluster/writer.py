@@ -153,7 +153,7 @@ def parse_answer(reply: Reply) -> Answer:
 
 def _retry_after(reply: Reply, details: _Details) -> float:
     try:
-        return max(0.0, float(reply.headers.get("Retry-After", details.retry_after_seconds)))
+        return max(0.0, int(reply.headers.get("Retry-After", "")))
     except ValueError:
-        # The header may also hold a date; then our own pause must do.
+        # The header may be absent, and it may also hold a date; then the body or our own pause must do.
         return max(0.0, details.retry_after_seconds)
