@@ -168,8 +168,7 @@ class TaintEngine:
     def _enqueue(self, node: Node, now: float) -> None:
         queue = self.book.queue_of(node)
         if self._deserves_execute(wanted(node)) and execute_taint(node) is None:
-            if self._spared_until is None:
-                queue.add(node.name, now)
+            queue.add(node.name, now)
         else:
             queue.remove(node.name)
 
@@ -181,7 +180,7 @@ class TaintEngine:
         return replace(want, unknown=frozenset(identity for identity in want.unknown if identity[1] != NO_EXECUTE))
 
     def _deserves_execute(self, want: Wanted) -> bool:
-        return want.execute is not None and not self.book.all_disrupted
+        return want.execute is not None and not self.book.all_disrupted and self._spared_until is None
 
     def _write(self, node: Node, now: float) -> None:
         writing = self._writing[node.name]

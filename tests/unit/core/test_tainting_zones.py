@@ -2,12 +2,12 @@
 
 import pytest
 
-from taintkeeper.core.messages import Knowledge, NodeSeen, ZoneChanged
+from taintkeeper.core.messages import Knowledge, NodeSeen, WriteResult, ZoneChanged
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates, ZoneState
 from tests.unit.core.builders import node, not_ready, reported, unreachable
-from tests.unit.core.tainting_bench import TaintBench
+from tests.unit.core.tainting_bench import Results, TaintBench
 
 EPOCH = 1_750_000_000.0
 
@@ -19,6 +19,11 @@ def zone(name: str, letters: str) -> list[Node]:
         node(f"{name}-{number}", zone=name, conditions={"Ready": statuses[letter]})
         for number, letter in enumerate(letters)
     ]
+
+
+def down_between(start: float, end: float) -> Results:
+    """Let the writes of this stretch of time fail."""
+    return lambda _patch, now: WriteResult.FAILED if start <= now < end else WriteResult.DONE
 
 
 def executed(bench: TaintBench) -> list[str]:
@@ -143,6 +148,19 @@ def test_a_second_full_disruption_within_the_grace_period_gives_another_one() ->
     assert bench.executed() == []
     bench.run_until(180.0)
     assert executed(bench) == ["z1-0"]
+
+
+def test_a_taint_that_could_not_be_removed_in_time_does_not_cut_the_grace_period_short() -> None:
+    bench = TaintBench(*zone("z1", "FT"), *zone("z2", "T"), results=down_between(10.0, 105.0))
+    bench.run_until(10.0)
+    bench.ready("Unknown")
+    bench.run_until(100.0)
+    assert tainted(bench) == {"z1-0"}
+    bench.ready("True", "z2-0")
+    bench.run_until(149.9)
+    assert tainted(bench) == set()
+    bench.run_until(150.0)
+    assert tainted(bench) == {"z1-0"}
 
 
 def test_the_grace_period_is_that_of_upstream_unless_chosen_otherwise() -> None:
