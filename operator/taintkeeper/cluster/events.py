@@ -82,20 +82,21 @@ class EventSink:
             if now - known.queued_at < REPEAT_SECONDS:
                 return
             known.queued_at = now
-        try:
-            self._queue.put_nowait(notice)
-        except asyncio.QueueFull:
-            self._dropped()
+        self._enqueue(notice)
 
     async def run(self) -> None:
         """Send what waits, one at a time, until cancelled."""
         while True:
             notice = await self._queue.get()
-            await self._wait_for_calm()
             try:
+                await self._wait_for_calm()
                 await self._deliver(notice)
             except UnreachableError:
                 self._dropped()
+            except asyncio.CancelledError:
+                # We are about to leave; it is among what :meth:`drain` sends.
+                self._enqueue(notice)
+                raise
 
     async def drain(self, seconds: float) -> None:
         """Send what still waits, for so many seconds at most: the last thing before we leave."""
@@ -104,6 +105,12 @@ class EventSink:
                 while not self._queue.empty():
                     await self._deliver(self._queue.get_nowait())
         except (TimeoutError, UnreachableError):
+            self._dropped()
+
+    def _enqueue(self, notice: Notice) -> None:
+        try:
+            self._queue.put_nowait(notice)
+        except asyncio.QueueFull:
             self._dropped()
 
     async def _wait_for_calm(self) -> None:
@@ -123,9 +130,9 @@ class EventSink:
             self._dropped()
             return
         self._series.move_to_end(notice)
-        create = not series.created
+        call = self._repeat(notice, series) if series.created else self._create(notice, series)
+        reply = await self._client.send(call)
         series.created = True
-        reply = await self._client.send(self._create(notice, series) if create else self._repeat(notice, series))
         if reply.status >= 300:
             # Events expire after an hour and cannot be written into a namespace that is going: begin anew next time.
             self._series.pop(notice, None)
