@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 
 from taintkeeper import __version__
-from taintkeeper.cluster.credentials import Credentials
+from taintkeeper.cluster.credentials import Credentials, CredentialsError
 
 CONNECT_SECONDS = 10.0
 MERGE_PATCH = "application/merge-patch+json"
@@ -22,7 +22,7 @@ Observer = Callable[[str, str, int, float], None]
 
 
 class UnreachableError(Exception):
-    """No answer came: the connection failed, or the time was up."""
+    """No answer came: the connection failed, the time was up, or there are no credentials to ask with."""
 
 
 class StatusError(Exception):
@@ -113,7 +113,7 @@ class ApiClient:
                 response = await self._request(call, limits)
             async with response:
                 yield response
-        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+        except (aiohttp.ClientError, TimeoutError, OSError, CredentialsError) as error:
             raise UnreachableError(str(error) or type(error).__name__) from error
 
     async def _request(self, call: Call, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
