@@ -143,7 +143,7 @@ def test_the_role_is_bound_to_the_account_of_the_pod(objects: Objects, pod: Mani
     assert pod["automountServiceAccountToken"]
 
 
-def test_there_is_never_more_than_one_operator(objects: Objects) -> None:
+def test_an_update_never_runs_two_operators_side_by_side(objects: Objects) -> None:
     deployment = objects["Deployment"]["spec"]
     assert deployment["replicas"] == 1
     assert deployment["strategy"] == {"type": "Recreate"}
