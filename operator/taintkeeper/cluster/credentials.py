@@ -5,7 +5,7 @@ import os
 import ssl
 import time
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import kopf
 
@@ -87,47 +87,37 @@ class Kubeconfig:
     """A context of a kubeconfig, with whatever it uses: tokens, client certificates, exec plugins."""
 
     def __init__(self, path: str | None, context: str | None) -> None:
-        # Imported here, since it costs 0.7 s and 46 MB that a pod with a service account need not pay.
-        from kubernetes import client
-
         self._path = path
         self._context = context
-        self._configuration = client.Configuration()
-        self._load()
+        self._configuration = self._load()
         self.server = str(self._configuration.host).rstrip("/")
         self._header: str | None = None
         self._read_at = float("-inf")
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return a context with the authority and client certificate that the kubeconfig names."""
-        if not self.server.startswith("https:"):
-            return None
-        configuration = self._configuration
-        context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-        if not configuration.verify_ssl:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        if configuration.cert_file:
-            context.load_cert_chain(configuration.cert_file, configuration.key_file)
-        return context
+        return _tls_of(self._configuration)
 
     async def authorization(self) -> str | None:
         """Return the token, asked for again once a minute; an exec plugin runs beside the event loop."""
         if time.monotonic() - self._read_at > REFRESH_SECONDS:
-            self._header = await asyncio.to_thread(self._configuration.get_api_key_with_prefix, "authorization")
+            self._header = await asyncio.to_thread(self._ask)
             self._read_at = time.monotonic()
         return self._header
 
     def expire(self) -> None:
         """Read the kubeconfig again, and with it run the exec plugin again."""
-        self._load()
+        self._configuration = self._load()
         self._read_at = float("-inf")
 
     def for_kopf(self) -> kopf.ConnectionInfo:
-        """Return the connection with the token as it is now; Kopf asks again when it is refused."""
+        """Return the connection with the token as it is now; Kopf asks again when it is refused.
+
+        Everything is read anew, since Kopf ends when it is given what was refused before.
+        """
+        self.expire()
         configuration = self._configuration
-        header = configuration.get_api_key_with_prefix("authorization") or ""
-        scheme, _, token = header.partition(" ")
+        scheme, _, token = (self._ask() or "").partition(" ")
         return kopf.ConnectionInfo(
             server=self.server,
             ca_path=configuration.ssl_ca_cert,
@@ -138,16 +128,47 @@ class Kubeconfig:
             private_key_path=configuration.key_file,
         )
 
-    def _load(self) -> None:
-        from kubernetes import config
-
-        where = self._path or os.environ.get("KUBECONFIG") or "~/.kube/config"
-        name = "--kubeconfig" if self._path else "KUBECONFIG" if "KUBECONFIG" in os.environ else "kubeconfig"
+    def _ask(self) -> str | None:
         try:
-            config.load_kube_config(where, self._context, self._configuration, persist_config=False)
+            # The second name is what the library said before its version 36.
+            header = self._configuration.get_api_key_with_prefix("BearerToken", "authorization")
+        except Exception as error:
+            # Identity providers fail in as many ways as there are.
+            raise self._unusable(error) from error
+        return None if header is None else str(header)
+
+    def _load(self) -> Any:
+        # Imported here, since it costs 0.7 s and 46 MB that a pod with a service account need not pay.
+        from kubernetes import client, config
+
+        configuration = client.Configuration()
+        try:
+            config.load_kube_config(self._where(), self._context, configuration, persist_config=False)
+            _tls_of(configuration)
         except Exception as error:
             # The library raises whatever its YAML parser and its dictionaries do.
-            if self._context is not None and "context" in str(error):
-                raise CredentialsError(f"--context: there is no context {self._context!r} in {where}") from error
-            why = " ".join(str(error).split()) or type(error).__name__
-            raise CredentialsError(f"{name}: {where!r} cannot be used: {why}") from error
+            raise self._unusable(error) from error
+        return configuration
+
+    def _where(self) -> str:
+        return self._path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+
+    def _unusable(self, error: Exception) -> CredentialsError:
+        where = self._where()
+        if self._context is not None and "context" in str(error):
+            return CredentialsError(f"--context: there is no context {self._context!r} in {where}")
+        name = "--kubeconfig" if self._path else "KUBECONFIG" if "KUBECONFIG" in os.environ else "kubeconfig"
+        why = " ".join(str(error).split()) or type(error).__name__
+        return CredentialsError(f"{name}: {where!r} cannot be used: {why}")
+
+
+def _tls_of(configuration: Any) -> ssl.SSLContext | None:
+    if not str(configuration.host).startswith("https:"):
+        return None
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file)
+    return context
