@@ -149,6 +149,15 @@ def test_a_taint_that_somebody_removes_comes_back_and_says_which_condition_holds
     assert second.reasons == {PREFIX + "disk-pressure": "condition DiskPressure is True (KubeletHasDiskPressure)"}
 
 
+def test_a_twin_that_somebody_removes_comes_back_and_is_told_while_the_other_stays() -> None:
+    bench = cluster(healthy("n1"))
+    bench.ready("False", "n1")
+    bench.run_until(60.0)
+    bench.change("n1", taints=tuple(taint for taint in bench.server["n1"].taints if taint.effect == NO_EXECUTE))
+    assert both(bench) == ({"not-ready"}, {"not-ready"})
+    assert [set(effect.again) for _, effect in bench.of(TaintsChanged)] == [set(), {PREFIX + "not-ready"}]
+
+
 def test_what_came_back_by_itself_is_not_told_as_removed_by_somebody() -> None:
     bench = cluster(healthy("n1"))
     for status in ("True", "False", "True"):

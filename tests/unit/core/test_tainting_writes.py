@@ -62,6 +62,16 @@ def test_a_node_that_needs_nothing_any_more_is_not_written() -> None:
     assert len(times(bench)) <= 2
 
 
+def test_a_write_that_failed_is_not_hurried_by_changes_of_the_node() -> None:
+    bench = TaintBench(*nodes(), results=failing(FAILED))
+    bench.condition("n1", "DiskPressure", "True")
+    for number in range(10):
+        bench.condition("n1", "Heartbeat", str(number))
+    assert times(bench) == [0.0]
+    bench.run_until(0.625)
+    assert len(times(bench)) == 2
+
+
 def test_a_conflict_is_resolved_as_soon_as_the_newer_node_is_seen() -> None:
     bench = TaintBench(*nodes())
     bench.change("n1", seen=False, taints=(FOREIGN,))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taintkeeper.core.zones import Rates, TokenBucket, ZoneState, zone_key, zone_state
+from taintkeeper.core.zones import EXCLUDE_LABEL, Rates, TokenBucket, ZoneState, zone_key, zone_state
 from tests.unit.core.builders import reported
 
 BETA, STABLE = "failure-domain.beta.kubernetes.io/", "topology.kubernetes.io/"
@@ -29,6 +29,11 @@ NORMAL, PARTIAL, FULL = ZoneState.NORMAL, ZoneState.PARTIAL, ZoneState.FULL
 )
 def test_region_and_zone_make_the_key_and_the_beta_labels_win(labels: dict[str, str], key: str) -> None:
     assert zone_key(labels) == key
+
+
+@pytest.mark.upstream("Test_isNodeExcludedFromDisruptionChecks")
+def test_one_label_alone_excludes_a_node_from_the_count() -> None:
+    assert EXCLUDE_LABEL == "node.kubernetes.io/exclude-disruption"
 
 
 @pytest.mark.parametrize(
@@ -87,6 +92,13 @@ def drain(bucket: TokenBucket, *times: float) -> list[float]:
 def test_a_bucket_lets_one_through_at_once_and_then_at_its_rate() -> None:
     bucket = TokenBucket(0.1, 0.0)
     assert drain(bucket, 0.0, 0.0, 9.9, 10.0, 10.0, 19.9, 20.0) == [0.0, 10.0, 20.0]
+
+
+def test_the_time_of_the_next_token_does_not_depend_on_when_one_asks() -> None:
+    bucket = TokenBucket(0.1, 0.0)
+    assert bucket.next_at(0.0) == 0.0
+    assert bucket.take(0.0)
+    assert [bucket.next_at(now) for now in (0.0, 5.0, 9.0, 12.0)] == pytest.approx([10.0, 10.0, 10.0, 12.0])
 
 
 def test_no_more_than_one_token_is_saved_up() -> None:
