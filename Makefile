@@ -9,7 +9,7 @@ PYTEST_ARGS ?=
 export PYTHONPATH := hack
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contract unit cluster format lock real-cluster real-cluster-build clean
+.PHONY: help demo test lint types contract unit cluster format lock real-cluster real-cluster-build image-proof clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,12 +50,16 @@ format: $(VENV)/.ready ## Format and fix what can be fixed
 lock: ## Lock the dependencies anew, with hashes (needs uv)
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header pyproject.toml -o requirements/runtime.txt
 	uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --extra dev -c requirements/runtime.txt pyproject.toml -o requirements/dev.txt
+	echo hatchling | uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header -c requirements/dev.txt - -o requirements/build.txt
 
 real-cluster-build: $(VENV)/.ready ## Build etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok (needs Go)
 	$(BIN)/python -m testbed.real build
 
 real-cluster: $(VENV)/.ready ## Start a real control plane and print its kubeconfig; Ctrl-C ends it
 	$(BIN)/python -m testbed.real run
+
+image-proof: $(VENV)/.ready ## Carry out the Dockerfile's steps without a container engine (needs root)
+	$(BIN)/python -m image
 
 clean: ## Remove what was made here
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

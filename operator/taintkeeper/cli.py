@@ -3,10 +3,12 @@
 import argparse
 import asyncio
 import logging
+import os
 import signal
 import sys
 from collections.abc import Sequence
 from random import Random
+from typing import Any
 
 import kopf
 
@@ -79,7 +81,11 @@ async def run_operator(settings: Settings, credentials: Credentials) -> int:
 
 async def _run_once(memo: kopf.Memo, stopping: asyncio.Event) -> BaseException | None:
     existing = asyncio.all_tasks()
-    tasks = await kopf.spawn_tasks(registry=handlers.REGISTRY, memo=memo, clusterwide=True, stop_flag=stopping)
+    # Otherwise Kopf asks the system for our user's name, which may have none, and a name server for our host's.
+    identity: Any = os.environ.get("POD_NAME", "taintkeeper")
+    tasks = await kopf.spawn_tasks(
+        registry=handlers.REGISTRY, memo=memo, clusterwide=True, stop_flag=stopping, identity=identity
+    )
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         # In place of Kopf's own, which do not let us tell a signal from a failure.

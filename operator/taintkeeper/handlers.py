@@ -77,23 +77,25 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     """Begin to work once the API server can be reached and grants what is needed."""
     configure(settings)
     chosen, credentials = choose(memo)
-    memo.runtime = Taintkeeper(chosen, credentials)
+    runtime = Taintkeeper(chosen, credentials)
     try:
-        await memo.runtime.start()
-    except OSError as error:
-        await memo.runtime.stop()
-        memo.fatal = (
-            f"--metrics-bind-address or --health-probe-bind-address cannot be served: {error.strerror or error}"
-        )
-        raise kopf.PermanentError(memo.fatal) from error
-    await memo.runtime.wait_for_access()
-    memo.runtime.serve()
+        await runtime.start()
+        await runtime.wait_for_access()
+    except BaseException as error:
+        # Kopf calls no clean-up handler for a start that failed or was interrupted.
+        await runtime.stop()
+        if isinstance(error, OSError):
+            memo.fatal = f"--metrics-bind-address or --health-probe-bind-address cannot be served: {error}"
+            raise kopf.PermanentError(memo.fatal) from error
+        raise
+    runtime.serve()
+    memo.runtime = runtime
 
 
 @kopf.on.cleanup(errors=kopf.ErrorsMode.PERMANENT)
 async def stop(memo: kopf.Memo, **_: Any) -> None:
     """Stop working; what is left on the cluster is enough to go on from."""
-    if "runtime" in memo and "fatal" not in memo:
+    if "runtime" in memo:
         await memo.runtime.stop()
 
 

@@ -61,6 +61,7 @@ async def test_a_node_that_is_not_ready_gets_both_taints_and_its_pods_leave(
         node, "untolerating", {"key": NOT_READY, "operator": "Exists", "tolerationSeconds": 0, "effect": "NoExecute"}
     )
     await world.pod(node, "patient")
+    await _becomes(world, node, set())
     await world.report(node, Ready="False")
     await _becomes(world, node, NOT_READY_TAINTS)
     assert all("timeAdded" in each for each in await world.taints(node))
