@@ -28,8 +28,8 @@ class Engine(Protocol[Input, Effect]):
 class Shell(Generic[AnyInput, AnyEffect]):
     """One engine at work on the event loop: one timer for everything it waits for, however many pods or nodes.
 
-    ``perform`` must not block; what takes time it gives to :meth:`spawn`. An error in the engine or in ``perform`` is
-    a fault of ours: it goes to ``crashed``, since an engine in an unknown state must not go on.
+    ``perform`` must not block; what takes time it gives to :meth:`spawn`. An error in the engine, in ``perform`` or in
+    what was spawned is a fault of ours: it goes to ``crashed``, since an engine in an unknown state must not go on.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Shell(Generic[AnyInput, AnyEffect]):
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = False
+        self._failed = False
 
     def feed(self, event: AnyInput | Woke) -> None:
         """Give the engine an event and do at once what it asks for."""
@@ -56,8 +57,7 @@ class Shell(Generic[AnyInput, AnyEffect]):
                 self._perform(effect)
             self._set_timer()
         except Exception as error:
-            self._stopped = True
-            self._crashed(error)
+            self._fail(error)
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work that takes time; the engine sees to it that it does not become too much."""
@@ -90,4 +90,10 @@ class Shell(Generic[AnyInput, AnyEffect]):
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._stopped = True
+        if not self._failed:
+            self._failed = True
             self._crashed(error)

@@ -1,0 +1,114 @@
+"""The taint-eviction controller at work in virtual time, with a writer that answers by a script."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from random import Random
+
+from prometheus_client import CollectorRegistry
+
+from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.events import Notice
+from taintkeeper.controllers.taint_eviction import TaintEviction
+from taintkeeper.core import messages as m
+from taintkeeper.core.answers import Answer
+from taintkeeper.core.eviction_queue import EvictionOptions
+from taintkeeper.core.objects import Node, PodRef, Taint
+
+ACCEPTED = Answer(201)
+
+
+@dataclass
+class ScriptedWriter:
+    """Answers evictions after a while, by a function of the pod and of how often it was tried before."""
+
+    answer: Callable[[PodRef, int], Answer] = lambda _pod, _tries: ACCEPTED
+    seconds: Callable[[PodRef], float] = lambda _: 0.01
+    journal: list[str] = field(default_factory=list)
+    tries: Counter[str] = field(default_factory=Counter)
+    times: list[float] = field(default_factory=list)
+    memories: list[tuple[str, Mapping[str, float]]] = field(default_factory=list)
+    accepted: Callable[[PodRef], None] = lambda _: None
+    under_way: int = 0
+    most_under_way: int = 0
+
+    async def evict(self, pod: PodRef) -> Answer:
+        """Note the eviction and answer it."""
+        self.journal.append(f"evict {pod.name}")
+        self.times.append(asyncio.get_running_loop().time())
+        tries = self.tries[pod.name]
+        self.tries[pod.name] += 1
+        self.under_way += 1
+        self.most_under_way = max(self.most_under_way, self.under_way)
+        await asyncio.sleep(self.seconds(pod))
+        self.under_way -= 1
+        self.journal.append(f"answer {pod.name}")
+        answer = self.answer(pod, tries)
+        if 200 <= answer.status < 300:
+            self.accepted(pod)
+        return answer
+
+    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> m.NodeWritten:
+        """Write nothing: evicting taints nothing."""
+        raise NotImplementedError
+
+    async def write_first_seen(self, name: str, uid: str, memory: Mapping[str, float]) -> m.NodeWritten:
+        """Note the memory."""
+        self.memories.append((name, memory))
+        return m.NodeWritten(name, m.WriteResult.DONE)
+
+    def as_seen(self, node: Node) -> Node:
+        """Show the node as it is."""
+        return node
+
+
+class EvictionBench:
+    """The controller, what it sent to the API and what it reported, in one journal.
+
+    Evicted pods are gone after ``gone_after`` seconds; None leaves it to the test to tell of that.
+    """
+
+    def __init__(
+        self, writer: ScriptedWriter | None = None, *, concurrency: int = 16, gone_after: float | None = 0.1
+    ) -> None:
+        self.writer = writer or ScriptedWriter()
+        self.registry = CollectorRegistry()
+        self.crashes: list[BaseException] = []
+        self.notices: list[Notice] = []
+        self.clock = SteadyClock()
+        self.controller = TaintEviction(
+            EvictionOptions(concurrency=concurrency),
+            self.writer,
+            self._send,
+            self.registry,
+            clock=self.clock,
+            random=Random(0),
+            crashed=self.crashes.append,
+        )
+
+        if gone_after is not None:
+            self.writer.accepted = partial(self._delete_later, gone_after)
+
+    def _delete_later(self, seconds: float, ref: PodRef) -> None:
+        asyncio.get_running_loop().call_later(seconds, self.controller.feed, m.PodGone(ref.uid))
+
+    def _send(self, notice: Notice) -> None:
+        self.notices.append(notice)
+        self.writer.journal.append(f"{notice.reason} {notice.subject.name}")
+
+    def feed(self, *events: m.EvictionInput) -> None:
+        """Tell the controller of several things."""
+        for event in events:
+            self.controller.feed(event)
+
+    def metric(self, name: str, **labels: str) -> float:
+        """Return the value of a metric now; zero where there is none."""
+        return self.registry.get_sample_value(name, labels) or 0.0
+
+    def pending(self) -> dict[str, float]:
+        """Return how many pods wait, by reason, without the zeros."""
+        reasons = ("toleration", "due", "posted", "budget", "backoff")
+        found = {reason: self.metric("taintkeeper_pending_evictions", reason=reason) for reason in reasons}
+        return {reason: value for reason, value in found.items() if value}

@@ -1,0 +1,185 @@
+"""What people read of evictions, word for word where tools rely on upstream's words."""
+
+import logging
+
+import pytest
+from prometheus_client import CollectorRegistry
+
+from taintkeeper.cluster.events import Notice, Subject
+from taintkeeper.controllers.taint_eviction.metrics import EvictionMetrics
+from taintkeeper.controllers.taint_eviction.reports import EvictionReports
+from taintkeeper.core.answers import Answer, Outcome
+from taintkeeper.core.deadlines import Deadline
+from taintkeeper.core.messages import Cancelled, Evict, Evicted, EvictionEffect, EvictionFailed, Held, Remember, Skipped
+from taintkeeper.core.objects import PodRef, Taint, Toleration
+from tests.unit.core.builders import case
+
+POD = PodRef("default", "p1", "p1-uid")
+SUBJECT = Subject("Pod", "p1", "p1-uid", "default")
+TAINT = Taint("foo", "NoExecute", "bar")
+NOW = Deadline(TAINT, None, 0.0, 0.0)
+LATER = Deadline(TAINT, Toleration("foo", "Exists", seconds=300), 0.0, 300.0)
+EVICTED = Evicted(POD, "n1", NOW, 0.25, 201)
+
+
+def failed(
+    outcome: Outcome, status: int, message: str = "", budgets: tuple[str, ...] = (), retry_in: float = 5.0
+) -> EvictionFailed:
+    return EvictionFailed(POD, outcome, Answer(status, message=message), budgets, retry_in)
+
+
+def told(effect: EvictionEffect) -> list[Notice]:
+    notices: list[Notice] = []
+    EvictionReports(notices.append).tell(effect)
+    return notices
+
+
+@pytest.mark.upstream("TestPodDeletionEvent")
+@pytest.mark.parametrize(
+    ("effect", "message"),
+    [
+        case("emitPodDeletionEvent", EVICTED, "Marking for deletion Pod default/p1"),
+        case("emitCancelPodDeletionEvent", Cancelled(POD, LATER), "Cancelling deletion of Pod default/p1"),
+    ],
+)
+def test_evictions_and_cancellations_are_told_in_upstreams_words(effect: EvictionEffect, message: str) -> None:
+    assert told(effect) == [Notice(SUBJECT, "Normal", "TaintManagerEviction", message)]
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        pytest.param(Held(POD, ("b1",)), id="held without a try"),
+        pytest.param(failed(Outcome.BUDGET, 429, "Cannot evict pod", ("b1",)), id="held by the answer"),
+    ],
+)
+def test_a_pod_that_is_held_is_told_with_the_budget_that_holds_it_in_the_same_words(effect: EvictionEffect) -> None:
+    message = "Eviction of pod default/p1 is blocked by disruption budget default/b1"
+    assert told(effect) == [Notice(SUBJECT, "Warning", "EvictionBlocked", message)]
+
+
+@pytest.mark.parametrize(
+    ("budgets", "names"),
+    [(("b1", "b2"), "default/b1, default/b2"), ((), "unknown")],
+    ids=["two budgets", "a budget that we do not see yet"],
+)
+def test_every_budget_is_named(budgets: tuple[str, ...], names: str) -> None:
+    (notice,) = told(failed(Outcome.BUDGET, 429, budgets=budgets))
+    assert notice.message == f"Eviction of pod default/p1 is blocked by disruption budget {names}"
+
+
+@pytest.mark.reported("kubernetes/kubernetes#75957")
+def test_several_budgets_over_one_pod_are_named() -> None:
+    (notice,) = told(failed(Outcome.SEVERAL_BUDGETS, 500, "This pod has more than one", ("b1", "b2")))
+    assert (notice.type, notice.reason) == ("Warning", "EvictionFailed")
+    assert notice.message == (
+        "Cannot evict pod default/p1: the Eviction API supports one disruption budget a pod, this one has b1, b2"
+    )
+
+
+@pytest.mark.parametrize(
+    ("outcome", "status", "text", "why"),
+    [
+        (Outcome.FORBIDDEN, 403, "RBAC says no", "RBAC says no"),
+        (Outcome.TRANSIENT, 500, "webhook down", "webhook down"),
+        (Outcome.TRANSIENT, 0, "connection lost", "connection lost"),
+        (Outcome.TRANSIENT, 0, "", "no answer"),
+        (Outcome.NAMESPACE_TERMINATING, 403, "namespace goes", "namespace goes"),
+        (Outcome.UNEXPECTED, 418, "teapot", "teapot"),
+    ],
+)
+def test_other_refusals_are_told_with_what_the_server_said(
+    outcome: Outcome, status: int, text: str, why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert told(failed(outcome, status, text)) == [
+        Notice(SUBJECT, "Warning", "EvictionFailed", f"Cannot evict pod default/p1: {why}")
+    ]
+    assert caplog.messages == [
+        f"pod default/p1 cannot be evicted ({outcome.value}, status {status}), next try in 5 s: {why}"
+    ]
+
+
+def test_the_text_of_a_refusal_that_goes_on_stays_the_same_so_that_its_events_can_be_counted() -> None:
+    early, late = (told(failed(Outcome.TRANSIENT, 500, "down", retry_in=retry_in)) for retry_in in (1.0, 60.0))
+    assert early == late
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        pytest.param(failed(Outcome.THROTTLED, 429), id="an API server that asks to slow down"),
+        pytest.param(failed(Outcome.GONE, 404), id="a pod that is gone"),
+        pytest.param(Skipped(POD, "mirror"), id="a pod that is never evicted"),
+        pytest.param(Evict(POD, NOW), id="an eviction that is still to be sent"),
+        pytest.param(Remember("n1", "n1-uid", {}), id="a memory that is still to be written"),
+    ],
+)
+def test_some_things_are_no_pods_owners_business(effect: EvictionEffect) -> None:
+    assert told(effect) == []
+
+
+@pytest.mark.parametrize(
+    ("effect", "line"),
+    [
+        (
+            EVICTED,
+            "pod default/p1 on node n1 evicted, 0.250 s after it was due: taint foo=bar:NoExecute is not tolerated",
+        ),
+        (
+            Evicted(POD, "n1", LATER, 0.0, 201),
+            "pod default/p1 on node n1 evicted, 0.000 s after it was due: "
+            "taint foo=bar:NoExecute is tolerated for 300 s only",
+        ),
+        (Cancelled(POD, LATER), "pod default/p1 stays: its eviction because of taint foo=bar:NoExecute is cancelled"),
+        (Held(POD, ("b1",)), "pod default/p1 is held by disruption budget default/b1"),
+        (failed(Outcome.GONE, 404), "pod default/p1 is gone already"),
+        (Skipped(POD, "mirror"), "pod default/p1 is never evicted: mirror"),
+    ],
+    ids=["at once", "after a time", "cancelled", "held", "gone", "skipped"],
+)
+def test_the_log_says_what_was_decided_and_why(
+    effect: EvictionEffect, line: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "taintkeeper"):
+        told(effect)
+    assert caplog.messages == [line]
+
+
+@pytest.mark.parametrize(
+    ("effect", "name", "labels"),
+    [
+        pytest.param(
+            EVICTED, "taintkeeper_eviction_requests_total", {"code": "201", "outcome": "accepted"}, id="calls"
+        ),
+        pytest.param(EVICTED, "taint_eviction_controller_pod_deletions_total", {}, id="upstream's count"),
+        pytest.param(EVICTED, "taintkeeper_eviction_lateness_seconds_count", {}, id="lateness"),
+        pytest.param(EVICTED, "taint_eviction_controller_pod_deletion_duration_seconds_count", {}, id="duration"),
+        *(
+            pytest.param(
+                failed(outcome, status),
+                "taintkeeper_eviction_requests_total",
+                {"code": str(status), "outcome": outcome.value},
+                id=outcome.value,
+            )
+            for outcome, status in (
+                *((Outcome.BUDGET, 429), (Outcome.THROTTLED, 429), (Outcome.FORBIDDEN, 403), (Outcome.TRANSIENT, 0)),
+                *((Outcome.NAMESPACE_TERMINATING, 403), (Outcome.SEVERAL_BUDGETS, 500), (Outcome.GONE, 404)),
+            )
+        ),
+        pytest.param(Cancelled(POD, LATER), "taintkeeper_evictions_cancelled_total", {}, id="cancelled"),
+        pytest.param(Skipped(POD, "mirror"), "taintkeeper_pods_skipped_total", {"reason": "mirror"}, id="skipped"),
+    ],
+)
+def test_every_effect_is_counted_once(effect: EvictionEffect, name: str, labels: dict[str, str]) -> None:
+    registry = CollectorRegistry()
+    EvictionMetrics(registry).count(effect)
+    assert registry.get_sample_value(name, labels) == 1.0
+
+
+@pytest.mark.parametrize(
+    "name", ["taintkeeper_eviction_lateness_seconds", "taint_eviction_controller_pod_deletion_duration_seconds"]
+)
+def test_lateness_is_in_seconds(name: str) -> None:
+    registry = CollectorRegistry()
+    EvictionMetrics(registry).count(EVICTED)
+    assert registry.get_sample_value(f"{name}_sum") == 0.25

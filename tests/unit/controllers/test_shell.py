@@ -1,0 +1,168 @@
+"""The shell around an engine: one timer, effects in order, and an end after a fault of ours."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.controllers.shell import Shell
+from taintkeeper.core.messages import Woke
+
+pytestmark = pytest.mark.looptime
+
+
+@dataclass
+class Engine:
+    """Notes what it is given and when; wakes at the times that a test sets; its effects are the events themselves."""
+
+    clock: SteadyClock
+    wakes: list[float] = field(default_factory=list)
+    given: list[tuple[float, object]] = field(default_factory=list)
+    fault: Exception | None = None
+
+    def handle(self, event: object, now: float) -> list[object]:
+        self.given.append((self.clock.loop_time(now), event))
+        self.wakes = [wake for wake in self.wakes if wake > self.clock.loop_time(now) + 1e-3]
+        if self.fault is not None:
+            raise self.fault
+        return [event] if not isinstance(event, list) else event
+
+    def wake_at(self, now: float) -> float | None:
+        del now
+        return min((wake - self.clock.loop_time(0.0) for wake in self.wakes), default=None)
+
+    def woken(self) -> list[float]:
+        return [round(at, 3) for at, event in self.given if isinstance(event, Woke)]
+
+
+@dataclass
+class Bench:
+    """A shell around the engine, and all that it did."""
+
+    engine: Engine = field(init=False)
+    shell: Shell[object, object] = field(init=False)
+    performed: list[object] = field(default_factory=list)
+    crashes: list[BaseException] = field(default_factory=list)
+    perform: Callable[[object], None] = lambda _: None
+
+    def __post_init__(self) -> None:
+        clock = SteadyClock()
+        self.engine = Engine(clock)
+        self.shell = Shell(self.engine, clock, self._perform, self.crashes.append)
+
+    def _perform(self, effect: object) -> None:
+        self.performed.append(effect)
+        self.perform(effect)
+
+
+async def test_effects_are_carried_out_at_once_and_in_their_order() -> None:
+    bench = Bench()
+    bench.shell.feed([1, 2, 3])
+    bench.shell.feed(4)
+    assert bench.performed == [1, 2, 3, 4]
+
+
+async def test_the_engine_is_woken_at_the_time_it_names() -> None:
+    bench = Bench()
+    bench.engine.wakes = [10.0, 20.0]
+    bench.shell.feed("begin")
+    await asyncio.sleep(100.0)
+    assert bench.engine.woken() == [10.0, 20.0]
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "woken"),
+    [
+        pytest.param([10.0], [5.0], [5.0], id="earlier"),
+        pytest.param([10.0], [30.0], [30.0], id="later"),
+        pytest.param([10.0], [10.0], [10.0], id="the same"),
+        pytest.param([10.0], [], [], id="never"),
+        pytest.param([], [10.0], [10.0], id="after all"),
+    ],
+)
+async def test_there_is_one_timer_and_it_follows_the_engine(
+    first: list[float], then: list[float], woken: list[float]
+) -> None:
+    bench = Bench()
+    bench.engine.wakes = first
+    bench.shell.feed("begin")
+    await asyncio.sleep(1.0)
+    bench.engine.wakes = then
+    bench.shell.feed("change")
+    await asyncio.sleep(100.0)
+    assert bench.engine.woken() == woken
+
+
+async def test_a_time_that_has_passed_wakes_at_once_but_lets_others_have_their_turn() -> None:
+    bench = Bench()
+    await asyncio.sleep(50.0)
+    bench.engine.wakes = [50.0]
+    bench.engine.given.clear()
+    bench.shell._set_timer()
+    assert bench.engine.woken() == []
+    await asyncio.sleep(0.001)
+    assert bench.engine.woken() == [pytest.approx(50.0, abs=0.002)]
+
+
+@pytest.mark.parametrize("where", ["engine", "perform", "work"])
+async def test_a_fault_of_ours_is_told_once_and_nothing_is_decided_any_more(where: str) -> None:
+    bench = Bench()
+    fault = RuntimeError("a fault")
+
+    async def work() -> None:
+        raise fault
+
+    def perform(_: object) -> None:
+        if where == "perform":
+            raise fault
+        if where == "work":
+            bench.shell.spawn(work())
+
+    bench.engine.wakes = [10.0]
+    bench.shell.feed("begin")
+    if where == "engine":
+        bench.engine.fault = fault
+    bench.perform = perform
+    bench.shell.feed("broken")
+    await asyncio.sleep(1.0)
+    given = len(bench.engine.given)
+    bench.shell.feed("more")
+    await asyncio.sleep(100.0)
+    assert bench.crashes == [fault]
+    assert len(bench.engine.given) == given
+
+
+async def test_several_faults_at_once_are_told_once() -> None:
+    bench = Bench()
+
+    async def work() -> None:
+        raise RuntimeError
+
+    for _ in range(3):
+        bench.shell.spawn(work())
+    await asyncio.sleep(1.0)
+    assert len(bench.crashes) == 1
+
+
+async def test_stopping_ends_the_timer_and_what_is_under_way() -> None:
+    bench = Bench()
+    ended: list[str] = []
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(1000.0)
+        finally:
+            ended.append("cancelled")
+
+    bench.perform = lambda _: bench.shell.spawn(work())
+    bench.engine.wakes = [10.0]
+    bench.shell.feed("begin")
+    await asyncio.sleep(1.0)
+    await bench.shell.stop()
+    assert ended == ["cancelled"]
+    bench.shell.feed("more")
+    await asyncio.sleep(100.0)
+    assert [event for _, event in bench.engine.given] == ["begin"]
+    assert bench.crashes == []

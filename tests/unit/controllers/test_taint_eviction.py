@@ -1,0 +1,264 @@
+"""The taint-eviction controller: what it asks of the API server, and when, and what it says of it."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from taintkeeper.controllers.taint_eviction.controller import PERMISSIONS
+from taintkeeper.core.answers import Answer
+from taintkeeper.core.messages import (
+    BudgetGone,
+    BudgetSeen,
+    EvictionInput,
+    Knowledge,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+)
+from taintkeeper.core.objects import PodRef
+from tests.unit.controllers.eviction_bench import ACCEPTED, EvictionBench, ScriptedWriter
+from tests.unit.core.builders import (
+    CONNECTION_LOST,
+    FORBIDDEN,
+    GONE,
+    HELD_BY_BUDGET,
+    THROTTLED,
+    budget,
+    lasting,
+    no_execute,
+    node,
+    pod,
+)
+
+pytestmark = pytest.mark.looptime
+
+HOUR = 3600.0
+FRESH = Knowledge(fresh=True)
+TAINTED = NodeSeen(node("n1", no_execute("foo", None)))
+CLEAN = NodeSeen(node("n1"))
+CONFLICT = Answer(409, "Conflict")
+
+
+def pods(count: int) -> list[EvictionInput]:
+    return [PodSeen(pod(f"p{number}")) for number in range(count)]
+
+
+@pytest.mark.reported("NVIDIA/NVSentinel#1705")
+async def test_every_pod_is_posted_once_until_it_is_gone() -> None:
+    bench = EvictionBench(gone_after=None)
+    bench.feed(*pods(5), TAINTED, FRESH)
+    await asyncio.sleep(1.0)
+    for number in range(5):
+        bench.feed(PodSeen(replace(pod(f"p{number}"), deleting=True)))
+    await asyncio.sleep(90.0)
+    for number in range(5):
+        bench.feed(PodGone(f"p{number}-uid"))
+    await asyncio.sleep(HOUR)
+    assert bench.writer.tries == {f"p{number}": 1 for number in range(5)}
+    assert bench.metric("taint_eviction_controller_pod_deletions_total") == 5.0
+
+
+@pytest.mark.reported("kubernetes/kubernetes#26511")
+async def test_nothing_is_posted_before_everything_is_listed_or_while_it_is_not_followed() -> None:
+    bench = EvictionBench()
+    bench.feed(*pods(1), TAINTED)
+    await asyncio.sleep(HOUR)
+    assert bench.writer.tries == {}
+    bench.feed(FRESH, Knowledge(fresh=False), PodSeen(pod("p1")))
+    await asyncio.sleep(HOUR)
+    assert bench.writer.tries == {"p0": 1}
+    bench.feed(FRESH)
+    await asyncio.sleep(1.0)
+    assert bench.writer.tries == {"p0": 1, "p1": 1}
+
+
+async def test_no_more_evictions_are_under_way_than_allowed() -> None:
+    bench = EvictionBench(concurrency=4)
+    bench.feed(*pods(100), TAINTED, FRESH)
+    await asyncio.sleep(10.0)
+    assert bench.writer.most_under_way == 4
+    assert len(bench.writer.tries) == 100
+
+
+async def test_an_answer_that_takes_long_holds_nothing_else_back() -> None:
+    bench = EvictionBench(ScriptedWriter(seconds=lambda each: HOUR if each.name == "p0" else 0.01), concurrency=2)
+    bench.feed(*pods(100), TAINTED, FRESH)
+    await asyncio.sleep(10.0)
+    assert len(bench.writer.tries) == 100
+    assert bench.pending() == {"posted": 1.0}
+
+
+async def test_a_countdown_ends_at_its_time() -> None:
+    bench = EvictionBench()
+    bench.feed(PodSeen(pod("p1", lasting("foo", 300))), TAINTED, FRESH)
+    await asyncio.sleep(HOUR)
+    assert bench.writer.times == [pytest.approx(300.0, abs=0.01)]
+    assert bench.metric("taintkeeper_eviction_lateness_seconds_sum") == pytest.approx(0.01, abs=0.005)
+
+
+@pytest.mark.parametrize("answer", [GONE, CONFLICT], ids=["404", "409"])
+async def test_a_pod_that_is_gone_already_is_done_with(answer: Answer) -> None:
+    bench = EvictionBench(ScriptedWriter(answer=lambda *_: answer))
+    bench.feed(*pods(1), TAINTED, FRESH)
+    await asyncio.sleep(1.0)
+    assert bench.pending() == {}
+    bench.feed(PodGone("p0-uid"))
+    await asyncio.sleep(HOUR)
+    assert bench.writer.tries == {"p0": 1}
+    assert bench.notices == []
+
+
+async def test_the_event_follows_the_answer() -> None:
+    bench = EvictionBench(concurrency=1)
+    bench.feed(*pods(2), TAINTED, FRESH)
+    await asyncio.sleep(1.0)
+    assert bench.writer.journal == [
+        *("evict p0", "answer p0", "TaintManagerEviction p0"),
+        *("evict p1", "answer p1", "TaintManagerEviction p1"),
+    ]
+
+
+@pytest.mark.reported("aws/aws-node-termination-handler#545")
+@pytest.mark.parametrize(
+    ("answer", "posts", "pending"),
+    [
+        pytest.param(HELD_BY_BUDGET, 70, "backoff", id="429 by a budget that we do not see"),
+        pytest.param(THROTTLED, 150, "due", id="429 since it is overloaded"),
+        pytest.param(FORBIDDEN, 70, "backoff", id="403"),
+        pytest.param(Answer(500), 70, "backoff", id="500"),
+        pytest.param(CONNECTION_LOST, 70, "backoff", id="no answer"),
+        pytest.param(Answer(418), 70, "backoff", id="something unheard of"),
+    ],
+)
+async def test_an_hour_of_refusals_ends_nothing_and_costs_little(answer: Answer, posts: int, pending: str) -> None:
+    bench = EvictionBench(ScriptedWriter(answer=lambda *_: answer if _now() < HOUR else ACCEPTED))
+    bench.feed(*pods(1), TAINTED, FRESH)
+    await asyncio.sleep(HOUR)
+    assert bench.crashes == []
+    assert 10 <= bench.writer.tries["p0"] <= posts
+    assert bench.pending() == {pending: 1.0}
+    await asyncio.sleep(100.0)
+    assert bench.metric("taint_eviction_controller_pod_deletions_total") == 1.0
+    assert bench.pending() == {}
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+@pytest.mark.reported("kubernetes/kubernetes#45342")
+async def test_a_pod_that_counts_down_is_pending_for_its_toleration() -> None:
+    bench = EvictionBench()
+    bench.feed(PodSeen(pod("p1", lasting("foo", 300))), TAINTED, FRESH)
+    assert bench.metric("taintkeeper_pending_evictions", reason="toleration") == 1.0
+    bench.feed(CLEAN)
+    assert bench.pending() == {}
+    assert bench.metric("taintkeeper_evictions_cancelled_total") == 1.0
+
+
+@pytest.mark.reported("kubernetes/website#7829")
+async def test_a_pod_that_a_budget_holds_stays_and_is_pending_for_its_budget() -> None:
+    bench = EvictionBench(ScriptedWriter(answer=lambda *_: HELD_BY_BUDGET))
+    bench.feed(BudgetSeen(budget("b1", allowed=0)), *pods(1), TAINTED, FRESH)
+    await asyncio.sleep(600.0)
+    assert bench.metric("taintkeeper_pending_evictions", reason="budget") == 1.0
+    assert bench.pending() == {"budget": 1.0}
+    assert bench.metric("taint_eviction_controller_pod_deletions_total") == 0.0
+
+
+@pytest.mark.reported("aws/karpenter-provider-aws#1414")
+async def test_how_long_a_budget_has_held_a_pod_can_be_seen() -> None:
+    bench = EvictionBench(ScriptedWriter(answer=lambda *_: HELD_BY_BUDGET))
+    bench.feed(BudgetSeen(budget("b1", allowed=0)), *pods(1), TAINTED, FRESH)
+    await asyncio.sleep(600.0)
+    assert bench.metric("taintkeeper_blocked_oldest_seconds") == pytest.approx(600.0, abs=1.0)
+    bench.feed(CLEAN)
+    assert bench.metric("taintkeeper_blocked_oldest_seconds") == 0.0
+
+
+async def test_a_budget_that_allows_again_wakes_the_pod_at_once() -> None:
+    bench = EvictionBench(ScriptedWriter(answer=lambda _, tries: ACCEPTED if tries else HELD_BY_BUDGET))
+    bench.feed(BudgetSeen(budget("b1", allowed=0)), *pods(1), TAINTED, FRESH)
+    await asyncio.sleep(1.0)
+    bench.feed(BudgetSeen(budget("b1", allowed=1)))
+    await asyncio.sleep(0.1)
+    assert bench.writer.tries == {"p0": 2}
+
+
+async def test_a_budget_that_is_deleted_holds_nobody() -> None:
+    bench = EvictionBench(ScriptedWriter(answer=lambda _, tries: ACCEPTED if tries else HELD_BY_BUDGET))
+    bench.feed(BudgetSeen(budget("b1", allowed=0)), *pods(1), TAINTED, FRESH)
+    await asyncio.sleep(1.0)
+    bench.feed(BudgetGone("default", "b1"))
+    await asyncio.sleep(0.1)
+    assert bench.writer.tries == {"p0": 2}
+
+
+@pytest.mark.reported("kubernetes/kubernetes#22625")
+@pytest.mark.reported("kubernetes/kubernetes#96363")
+async def test_pods_that_are_never_evicted_are_counted_by_reason() -> None:
+    bench = EvictionBench()
+    bench.feed(PodSeen(pod("m", mirror=True)), PodSeen(pod("s", phase="Succeeded")), PodSeen(pod("d", deleting=True)))
+    bench.feed(TAINTED, FRESH)
+    await asyncio.sleep(HOUR)
+    assert bench.writer.tries == {}
+    skipped = {
+        r: bench.metric("taintkeeper_pods_skipped_total", reason=r) for r in ("mirror", "terminal", "terminating")
+    }
+    assert skipped == {"mirror": 1.0, "terminal": 1.0, "terminating": 1.0}
+    assert bench.metric("taintkeeper_terminating_pods") == 1.0
+
+
+async def test_it_is_busy_while_evictions_are_due_or_under_way() -> None:
+    bench = EvictionBench(ScriptedWriter(seconds=lambda _: 5.0), concurrency=1)
+    assert not bench.controller.busy
+    bench.feed(PodSeen(pod("p1", lasting("foo", 10))), PodSeen(pod("p2", lasting("foo", 10))), TAINTED, FRESH)
+    assert not bench.controller.busy
+    busy = []
+    for _ in range(5):
+        await asyncio.sleep(4.0)
+        busy.append(bench.controller.busy)
+    assert busy == [False, False, True, True, False]
+
+
+@pytest.mark.reported("kubernetes/kubernetes#42394")
+async def test_what_was_seen_first_is_remembered_on_the_node() -> None:
+    bench = EvictionBench()
+    bench.feed(TAINTED, FRESH)
+    await asyncio.sleep(1.0)
+    ((name, memory),) = bench.writer.memories
+    assert (name, list(memory)) == ("n1", ["foo:NoExecute"])
+    assert memory["foo:NoExecute"] == pytest.approx(bench.clock() - 1.0, abs=0.01)
+
+
+async def test_a_writer_that_fails_in_a_way_of_its_own_is_a_fault_of_ours_and_ends_everything() -> None:
+    def fail(_: PodRef, __: int) -> Answer:
+        raise ZeroDivisionError
+
+    bench = EvictionBench(ScriptedWriter(answer=fail), concurrency=1)
+    bench.feed(*pods(2), TAINTED, FRESH)
+    await asyncio.sleep(HOUR)
+    assert [type(each) for each in bench.crashes] == [ZeroDivisionError]
+    assert bench.writer.tries == {"p0": 1}
+
+
+async def test_after_stopping_nothing_is_posted_and_nobody_is_waited_for() -> None:
+    bench = EvictionBench(ScriptedWriter(seconds=lambda _: HOUR))
+    bench.feed(*pods(1), TAINTED, FRESH)
+    await asyncio.sleep(1.0)
+    await bench.controller.stop()
+    assert _now() == 1.0
+    bench.feed(*pods(3))
+    await asyncio.sleep(2 * HOUR)
+    assert bench.writer.tries == {"p0": 1}
+    assert bench.writer.journal == ["evict p0"]
+
+
+def test_it_asks_for_the_permissions_that_it_needs() -> None:
+    assert sorted(map(str, PERMISSIONS)) == [
+        "create pods/eviction",
+        *("list nodes", "list poddisruptionbudgets.policy", "list pods"),
+        "patch nodes",
+        *("watch nodes", "watch poddisruptionbudgets.policy", "watch pods"),
+    ]

@@ -1,0 +1,116 @@
+"""What people read of taints and zones."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from taintkeeper.cluster.events import Notice, Subject
+from taintkeeper.controllers.node_taint.reports import TaintReports
+from taintkeeper.core.conditions import Change
+from taintkeeper.core.messages import NodeWritten, TaintsChanged, WriteResult, ZoneChanged
+from taintkeeper.core.objects import Node, Taint
+from taintkeeper.core.zones import ZoneState
+
+NODE = Node("n1", uid="n1-uid")
+SUBJECT = Subject("Node", "n1", "n1-uid")
+DISK = Taint("node.kubernetes.io/disk-pressure", "NoSchedule", time_added=1.0)
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoExecute", time_added=1.0)
+UNREACHABLE = Taint("node.kubernetes.io/unreachable", "NoExecute", time_added=1.0)
+
+
+def told(effect: TaintsChanged | ZoneChanged) -> list[Notice]:
+    notices: list[Notice] = []
+    TaintReports(notices.append).tell(effect)
+    return notices
+
+
+def changed(*, added: tuple[Taint, ...] = (), removed: tuple[Taint, ...] = (), **more: Any) -> TaintsChanged:
+    facts: dict[str, Any] = {"reasons": {}, "again": frozenset(), **more}
+    return TaintsChanged(NODE, Change(taints=added, added=added, removed=removed), **facts)
+
+
+@pytest.mark.parametrize(
+    ("effect", "reason", "message"),
+    [
+        pytest.param(
+            changed(added=(DISK,), reasons={DISK.key: "DiskPressure is True"}),
+            "TaintAdded",
+            "Taint node.kubernetes.io/disk-pressure:NoSchedule added: DiskPressure is True",
+            id="added",
+        ),
+        pytest.param(
+            changed(added=(DISK,), reasons={DISK.key: "DiskPressure is True"}, again=frozenset({DISK.key})),
+            "TaintAdded",
+            "Taint node.kubernetes.io/disk-pressure:NoSchedule added again: "
+            "somebody removed it while DiskPressure is True",
+            id="added again",
+            marks=[
+                pytest.mark.reported("kubernetes/kubernetes#83668"),
+                pytest.mark.reported("kubernetes/kubernetes#79072"),
+            ],
+        ),
+        pytest.param(
+            changed(removed=(DISK,)),
+            "TaintRemoved",
+            "Taint node.kubernetes.io/disk-pressure:NoSchedule removed: its condition is over",
+            id="over",
+        ),
+        pytest.param(
+            changed(removed=(NOT_READY,), reasons={NOT_READY.key: "Ready is False"}),
+            "TaintRemoved",
+            "Taint node.kubernetes.io/not-ready:NoExecute removed: "
+            "every zone has failed, so that no pod is better off elsewhere",
+            id="every zone has failed",
+        ),
+    ],
+)
+def test_each_change_of_a_taint_is_told_with_its_reason(effect: TaintsChanged, reason: str, message: str) -> None:
+    assert told(effect) == [Notice(SUBJECT, "Normal", reason, message)]
+
+
+def test_a_taint_that_took_the_place_of_another_is_named() -> None:
+    effect = changed(added=(UNREACHABLE,), removed=(NOT_READY,), reasons={UNREACHABLE.key: "Ready is Unknown"})
+    assert [notice.message for notice in told(effect)] == [
+        "Taint node.kubernetes.io/unreachable:NoExecute added: Ready is Unknown",
+        "Taint node.kubernetes.io/not-ready:NoExecute removed: node.kubernetes.io/unreachable:NoExecute took its place",
+    ]
+
+
+@pytest.mark.reported("kubernetes/kubernetes#77981")
+@pytest.mark.parametrize(
+    ("effect", "message"),
+    [
+        pytest.param(
+            ZoneChanged("z1", NODE, ZoneState.NORMAL, ZoneState.FULL, 0.1, all_disrupted=False),
+            "Zone z1 went from Normal to FullDisruption; nodes tainted NoExecute per second: 0.1",
+            id="another state",
+        ),
+        pytest.param(
+            ZoneChanged("z1", NODE, ZoneState.NORMAL, ZoneState.FULL, 0.0, all_disrupted=True),
+            "Zone z1 went from Normal to FullDisruption, as every other; nodes tainted NoExecute per second: 0",
+            id="every zone",
+        ),
+        pytest.param(
+            ZoneChanged("", NODE, ZoneState.PARTIAL, ZoneState.PARTIAL, 0.01, all_disrupted=False),
+            "Zone without a name stays in PartialDisruption; nodes tainted NoExecute per second: 0.01",
+            id="another rate",
+        ),
+    ],
+)
+def test_a_zone_is_told_of_on_the_node_that_brought_the_change(effect: ZoneChanged, message: str) -> None:
+    assert told(effect) == [Notice(SUBJECT, "Warning", "ZoneDisruption", message)]
+
+
+@pytest.mark.parametrize(
+    ("result", "level"),
+    [(WriteResult.CONFLICT, logging.DEBUG), (WriteResult.FAILED, logging.WARNING), (WriteResult.GONE, logging.WARNING)],
+)
+def test_a_write_that_failed_is_worth_a_line_unless_somebody_was_faster(
+    result: WriteResult, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG, "taintkeeper"):
+        TaintReports(lambda _: None).write_failed(NodeWritten("n1", result, detail="403: no"))
+    assert caplog.record_tuples == [
+        ("taintkeeper.node-taint", level, "taints of node n1 could not be written, trying again: 403: no")
+    ]
