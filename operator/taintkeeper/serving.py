@@ -44,11 +44,14 @@ class Servers:
     async def _serve(self, address: Address, routes: list[web.RouteDef]) -> None:
         app = web.Application()
         app.add_routes(routes)
-        runner = web.AppRunner(app, access_log=None)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         self._runners.append(runner)
         host, port = address
-        await web.TCPSite(runner, host or None, port, shutdown_timeout=1.0).start()
+        try:
+            await web.TCPSite(runner, host or None, port).start()
+        except UnicodeError as error:
+            raise OSError(f"{host!r} is no name of a host") from error
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -1,0 +1,200 @@
+"""Every choice of a cluster administrator: where it comes from, what it means, and what is said of a bad one."""
+
+from typing import Any
+
+import pytest
+
+from taintkeeper.settings import AVAILABLE, FLAGS, NODE_TAINT, TAINT_EVICTION, Flag, SettingsError, parse_settings
+
+BOTH = frozenset(AVAILABLE)
+
+VALUES: dict[str, tuple[str, Any, str, Any]] = {
+    "kubeconfig": ("/a", "/a", "/b", "/b"),
+    "context": ("prod", "prod", "test", "test"),
+    "controllers": ("node-taint", frozenset({NODE_TAINT}), "taint-eviction", frozenset({TAINT_EVICTION})),
+    "node-eviction-rate": ("0.5", 0.5, "2", 2.0),
+    "secondary-node-eviction-rate": ("0.5", 0.5, "0", 0.0),
+    "full-disruption-rate": ("0", 0.0, "3", 3.0),
+    "unhealthy-zone-threshold": ("0.3", 0.3, "1", 1.0),
+    "large-cluster-size-threshold": ("10", 10, "0", 0),
+    "node-monitor-grace-period": ("1m30s", 90.0, "40s", 40.0),
+    "max-concurrent-evictions": ("1", 1, "64", 64),
+    "dry-run": ("true", True, "false", False),
+    "metrics-bind-address": ("127.0.0.1:9", ("127.0.0.1", 9), "0", None),
+    "health-probe-bind-address": (":9", ("", 9), "0", None),
+    "log-format": ("json", "json", "text", "text"),
+    "verbose": ("true", True, "false", False),
+}
+"""For each flag two texts with what they mean."""
+
+DEFAULTS = {
+    "kubeconfig": None,
+    "context": None,
+    "controllers": BOTH,
+    "node_eviction_rate": 0.1,
+    "secondary_node_eviction_rate": 0.01,
+    "full_disruption_rate": 0.1,
+    "unhealthy_zone_threshold": 0.55,
+    "large_cluster_size_threshold": 50,
+    "node_monitor_grace_period": 50.0,
+    "max_concurrent_evictions": 16,
+    "dry_run": False,
+    "metrics_bind_address": ("", 8080),
+    "health_probe_bind_address": ("", 8081),
+    "log_format": "text",
+    "verbose": False,
+}
+
+BAD: dict[str, list[str]] = {
+    "kubeconfig": [],
+    "context": [],
+    "controllers": [
+        *("", ",", "node", "*,node", "-", "-*", "--node-taint", "Node-Taint", "node-health", "*,node-health"),
+        *("-node-taint", "-node-health", "*,-node-taint,-taint-eviction", "-node-taint,*,-taint-eviction"),
+    ],
+    "node-eviction-rate": ["", "fast", "-1", "-0.1", "nan", "inf", "1/s", "0,1"],
+    "secondary-node-eviction-rate": ["", "slow", "-1"],
+    "full-disruption-rate": ["", "none", "-1"],
+    "unhealthy-zone-threshold": ["", "half", "-0.1", "1.1", "55", "55%", "nan"],
+    "large-cluster-size-threshold": ["", "large", "-1", "1.5", "1e3"],
+    "node-monitor-grace-period": ["", "50", "50 s", "s", "-50s", "1d", "50S", "1m 30s", "1.2.3s", "\u0665s", "50s\n"],
+    "max-concurrent-evictions": ["", "many", "0", "-1", "1.5"],
+    "dry-run": ["", "yes", "2", "on"],
+    "metrics-bind-address": ["", "8080", ":", ":http", "host:", ":-1", ":65536", "localhost", ":80 "],
+    "health-probe-bind-address": ["", "8081", ":70000", "00"],
+    "log-format": ["", "xml", "JSON"],
+    "verbose": ["", "very"],
+}
+
+every_flag = pytest.mark.parametrize("flag", FLAGS, ids=lambda flag: flag.name)
+
+
+def rows(table: dict[str, list[str]]) -> list[Any]:
+    return [pytest.param(name, text, id=f"{name}={text!r}") for name, texts in table.items() for text in texts]
+
+
+def read(name: str, text: str) -> Any:
+    return getattr(parse_settings({name: text}, {}), name.replace("-", "_"))
+
+
+def test_without_any_choice_everything_is_as_in_kube_controller_manager() -> None:
+    settings = parse_settings({}, {})
+    assert {name: getattr(settings, name) for name in DEFAULTS} == DEFAULTS
+    assert set(DEFAULTS) == {flag.field for flag in FLAGS}
+
+
+@every_flag
+def test_a_flag_wins_over_its_variable_and_that_over_the_default(flag: Flag) -> None:
+    one, one_means, other, other_means = VALUES[flag.name]
+    variable = "TAINTKEEPER_" + flag.name.upper().replace("-", "_")
+    assert getattr(parse_settings({flag.name: one}, {}), flag.field) == one_means
+    assert getattr(parse_settings({flag.name: None}, {variable: one}), flag.field) == one_means
+    assert getattr(parse_settings({flag.name: other}, {variable: one}), flag.field) == other_means
+
+
+def test_variables_are_read_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAINTKEEPER_MAX_CONCURRENT_EVICTIONS", "7")
+    assert parse_settings({}).max_concurrent_evictions == 7
+
+
+def test_variables_that_kubernetes_sets_for_a_service_of_our_name_are_none_of_ours() -> None:
+    environment = {
+        "TAINTKEEPER_SERVICE_HOST": "10.0.0.1",
+        "TAINTKEEPER_SERVICE_PORT": "8080",
+        "TAINTKEEPER_SERVICE_PORT_METRICS": "8080",
+        "TAINTKEEPER_PORT": "tcp://10.0.0.1:8080",
+        "TAINTKEEPER_PORT_8080_TCP_ADDR": "10.0.0.1",
+    }
+    assert parse_settings({}, environment) == parse_settings({}, {})
+
+
+@pytest.mark.parametrize(
+    ("given", "rate"),
+    [({}, 0.1), ({"node-eviction-rate": "5"}, 5.0), ({"node-eviction-rate": "5", "full-disruption-rate": "0"}, 0.0)],
+    ids=["by default", "with another normal rate", "with its own"],
+)
+@pytest.mark.reported("kubernetes/kubernetes#70501")
+def test_a_failed_zone_has_the_normal_rate_unless_told_otherwise(given: dict[str, str], rate: float) -> None:
+    assert parse_settings(given, {}).full_disruption_rate == rate
+
+
+def test_every_flag_has_its_bad_values_in_the_table() -> None:
+    assert set(BAD) == set(VALUES) == {flag.name for flag in FLAGS}
+
+
+@pytest.mark.parametrize(("name", "text"), rows(BAD))
+@pytest.mark.parametrize("by", ["flag", "variable"])
+def test_a_bad_value_is_told_in_one_line_that_names_it_and_where_it_is_from(name: str, text: str, by: str) -> None:
+    variable = "TAINTKEEPER_" + name.upper().replace("-", "_")
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(*(({name: text}, {}) if by == "flag" else ({}, {variable: text})))
+    message = str(caught.value)
+    assert message.startswith(f"{f'--{name}' if by == 'flag' else variable}: {text!r} ")
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("name", ["kubeconfig", "context"])
+def test_an_empty_name_of_a_file_or_context_is_none(name: str) -> None:
+    assert read(name, "") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen"),
+    [
+        ("*", BOTH),
+        ("node-taint", {NODE_TAINT}),
+        ("node-taint,taint-eviction", BOTH),
+        ("*,-node-taint", {TAINT_EVICTION}),
+        ("-node-taint,*", {TAINT_EVICTION}),
+        ("*,-taint-eviction,taint-eviction", {NODE_TAINT}),
+        ("*,taint-eviction,-taint-eviction", BOTH),
+        ("node-taint,-taint-eviction", {NODE_TAINT}),
+        ("*,-node-health", BOTH),
+        (" node-taint , taint-eviction ,", BOTH),
+        ("*,*", BOTH),
+    ],
+)
+def test_controllers_are_chosen_as_in_kube_controller_manager(text: str, chosen: set[str]) -> None:
+    assert read("controllers", text) == chosen
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *(
+            ("50s", 50.0),
+            ("0s", 0.0),
+            ("1m", 60.0),
+            ("1m30s", 90.0),
+            ("1h", 3600.0),
+            ("250ms", 0.25),
+            ("1h1m1s", 3661.0),
+        ),
+        *((".5s", 0.5), ("1.5m", 90.0), ("2.s", 2.0), ("1m1ms", 60.001)),
+    ],
+)
+def test_durations_are_read_as_in_go(text: str, seconds: float) -> None:
+    assert read("node-monitor-grace-period", text) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        (":8080", ("", 8080)),
+        ("0.0.0.0:8080", ("0.0.0.0", 8080)),
+        ("127.0.0.1:0", ("127.0.0.1", 0)),
+        ("localhost:80", ("localhost", 80)),
+        ("[::1]:8080", ("::1", 8080)),
+        ("[::]:65535", ("::", 65535)),
+        ("0", None),
+    ],
+)
+def test_addresses_are_read_as_in_go(text: str, address: tuple[str, int] | None) -> None:
+    assert read("metrics-bind-address", text) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"), [("true", True), ("TRUE", True), ("1", True), ("false", False), ("False", False), ("0", False)]
+)
+def test_switches_are_read_as_in_go(text: str, meaning: bool) -> None:
+    assert read("dry-run", text) is meaning
