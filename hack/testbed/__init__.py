@@ -1,6 +1,7 @@
 """Control planes to test against: an embedded one in Python and a real one built from Go modules.
 
-Both are started by a class with the same shape (:class:`Cluster`), speak HTTP on loopback, and are reached through a kubeconfig.
+Both are started by a class with the same shape (:class:`Cluster`), listen on loopback only, and are reached through a
+kubeconfig.
 """
 
 from pathlib import Path
