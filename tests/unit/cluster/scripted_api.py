@@ -160,3 +160,23 @@ def page(version: int | str, *objects: Any, more: str = "") -> Reply:
     """Return a page of a list; ``more`` is the token for the next one."""
     metadata = {"resourceVersion": str(version), **({"continue": more} if more else {})}
     return reply(200, {"kind": "List", "metadata": metadata, "items": list(objects)})
+
+
+class ApiByPath(ApiClient):
+    """Several scripts, each for the requests of one path."""
+
+    def __init__(self, **apis: ScriptedApi) -> None:
+        self._apis = {f"/{name}": api for name, api in apis.items()}
+
+    def _for(self, call: Call) -> ScriptedApi:
+        return next(api for end, api in self._apis.items() if call.path.endswith(end))
+
+    async def send(self, call: Call) -> Reply:
+        """Answer by the script of the path."""
+        return await self._for(call).send(call)
+
+    @asynccontextmanager
+    async def stream(self, call: Call, *, silence_seconds: float) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Stream by the script of the path."""
+        async with self._for(call).stream(call, silence_seconds=silence_seconds) as response:
+            yield response
