@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -76,7 +77,9 @@ async def run_operator(settings: Settings, credentials: Credentials) -> int:
         pause = RESTART_BACKOFF.delay(attempt, Random())
         logger.error("the watch of nodes ended (%s), starting again in %.0f s", error or "no reason given", pause)
         attempt += 1
-        await asyncio.wait({asyncio.ensure_future(stopping.wait())}, timeout=pause)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), pause)
+            return 0
 
 
 async def _run_once(memo: kopf.Memo, stopping: asyncio.Event) -> BaseException | None:
