@@ -187,7 +187,6 @@ class EvictionQueue:
                 self._release(subject, now)
             elif (track := self._tracks.get(subject)) and track.wake_at == at:
                 self._resume(track, now)
-        self._reuse(now)
         while self._ready and self._may_post(now):
             track = self._tracks.get(heapq.heappop(self._ready)[2])
             if track is not None and track.state is State.READY and self._pass_gate(track, now):

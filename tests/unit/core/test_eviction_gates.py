@@ -5,7 +5,18 @@ import pytest
 from taintkeeper.core.answers import Answer, Outcome
 from taintkeeper.core.eviction_queue import PACES
 from taintkeeper.core.eviction_states import State
-from taintkeeper.core.messages import BudgetSeen, Evict, Evicted, EvictionFailed, Knowledge, NodeSeen, PodGone, PodSeen
+from taintkeeper.core.messages import (
+    BudgetGone,
+    BudgetSeen,
+    Evict,
+    Evicted,
+    EvictionFailed,
+    Held,
+    Knowledge,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+)
 from taintkeeper.core.pacing import Backoff
 from tests.unit.core.builders import ACCEPTED, FOO, HELD_BY_BUDGET, THROTTLED, budget, lasting, no_execute, node, pod
 from tests.unit.core.eviction_bench import EvictionBench, always
@@ -97,3 +108,63 @@ def test_a_refusal_by_a_budget_tells_when_the_next_one_is_tried() -> None:
     failed, posts = bench.of(EvictionFailed), bench.times("p0")
     assert len(posts) >= 3
     assert [at + effect.retry_in for at, effect in failed[:-1]] == pytest.approx(posts[1:])
+
+
+def test_a_blocked_pod_stays_where_it_is_when_what_changes_has_nothing_to_do_with_budgets() -> None:
+    bench = EvictionBench(TAINTED, BudgetSeen(budget()), *pods(1), api=always(HELD_BY_BUDGET))
+    bench.tell(Knowledge(False))
+    bench.see(pod("p0", labels={"changed": "yes"}))
+    assert bench.count(State.BLOCKED) == 1
+    bench.see(pod("p0", ready=False))
+    assert bench.count(State.READY) == 1
+
+
+def test_a_budget_that_is_deleted_holds_nobody_any_more() -> None:
+    bench = EvictionBench(TAINTED, BudgetSeen(budget()), *pods(5), api=always(None))
+    assert len(bench.unanswered) == 1
+    bench.tell(BudgetGone("default", "b1"))
+    assert len(bench.unanswered) == 5
+
+
+def test_the_turn_of_a_pod_that_needs_no_budget_any_more_goes_to_the_next_at_once() -> None:
+    held = {"app": "held"}
+    bench = EvictionBench(TAINTED, BudgetSeen(budget(app="held")), api=always(HELD_BY_BUDGET))
+    bench.see(pod("p0", priority=-1, labels=held), pod("p1", labels=held))
+    bench.tell(Knowledge(False))
+    bench.run_until(100.0)
+    bench.api = always(None)
+    bench.see(pod("p0", priority=-1))
+    bench.tell(Knowledge(True))
+    assert {effect.pod.name for effect in bench.unanswered} == {"p0", "p1"}
+
+
+def test_a_pod_that_is_held_again_is_not_told_again() -> None:
+    bench = EvictionBench(TAINTED, BudgetSeen(budget()), *pods(4), api=always(HELD_BY_BUDGET))
+    bench.tell(Knowledge(False))
+    bench.see(budget(allowed=3), budget(allowed=0))
+    bench.tell(Knowledge(True))
+    held = [effect.pod.name for _, effect in bench.of(Held)]
+    assert sorted(held) == ["p1", "p2", "p3"]
+    assert bench.count(State.BLOCKED) == 4
+
+
+def test_a_pod_that_comes_to_a_gate_between_two_probes_is_tried_at_the_next() -> None:
+    bench = EvictionBench(TAINTED, BudgetSeen(budget()), *pods(1), api=always(None))
+    bench.tell(PodGone("p0-uid"))
+    bench.answer(bench.unanswered[0], HELD_BY_BUDGET)
+    bench.run_until(1.0)
+    bench.see(pod("p1"))
+    bench.run_until(100.0)
+    (at,) = bench.times("p1")
+    assert 5.0 <= at <= 6.25
+
+
+def test_a_pod_that_was_let_go_is_not_counted_as_blocked_while_it_terminates() -> None:
+    bench = EvictionBench(TAINTED, BudgetSeen(budget()), *pods(1), api=always(HELD_BY_BUDGET), lingers=3600.0)
+    bench.run_until(100.0)
+    assert bench.engine.queue.oldest_blocked(100.0) == 100.0
+    bench.api = always(ACCEPTED)
+    bench.see(budget(allowed=1))
+    bench.run_until(200.0)
+    assert bench.count(State.LEAVING) == 1
+    assert bench.engine.queue.oldest_blocked(200.0) == 0.0
