@@ -4,6 +4,7 @@ Nodes come through Kopf; it never writes to them. What Kopf would do by default 
 :func:`configure`, each with its reason.
 """
 
+import asyncio
 import logging
 import os
 import sys
@@ -103,7 +104,7 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:
 async def login(memo: kopf.Memo, **_: Any) -> kopf.ConnectionInfo:
     """Give Kopf the credentials that we use ourselves; its session is its own, since it closes it on HTTP 401."""
     credentials: Credentials = memo.credentials
-    return credentials.for_kopf()
+    return await asyncio.to_thread(credentials.for_kopf)
 
 
 @kopf.on.event("", "v1", "nodes")

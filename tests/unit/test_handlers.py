@@ -1,0 +1,242 @@
+"""Kopf's entry points: what Kopf may do, and what it is told."""
+
+import asyncio
+import logging
+import os
+import threading
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import kopf
+import pytest
+
+from taintkeeper import handlers
+from taintkeeper.settings import parse_settings
+
+ENTRY: Any = handlers
+"""Called with no more than they use; Kopf gives them far more."""
+
+SETTINGS = parse_settings({}, {})
+NODE: kopf.RawEvent = {"type": "ADDED", "object": {"metadata": {"name": "n1"}}}
+
+
+class Runtime:
+    """Stands for the operator; fails where a test says so."""
+
+    fails: BaseException | None = None
+    made: "list[Runtime]"
+
+    def __init__(self, settings: object, credentials: object) -> None:
+        self.given = (settings, credentials)
+        self.calls: list[Any] = []
+        type(self).made.append(self)
+
+    async def start(self) -> None:
+        self.calls.append("start")
+        if self.fails is not None:
+            raise self.fails
+
+    async def wait_for_access(self) -> None:
+        self.calls.append("wait")
+        await asyncio.sleep(0.01)
+
+    def serve(self) -> None:
+        self.calls.append("serve")
+
+    async def stop(self) -> None:
+        self.calls.append("stop")
+
+    def node_event(self, event: object) -> str:
+        self.calls.append(event)
+        return "something"
+
+    def readiness(self) -> dict[str, str | None]:
+        return {"access": None}
+
+
+@pytest.fixture(autouse=True)
+def runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No operator of ours is started."""
+    monkeypatch.setattr(Runtime, "made", [], raising=False)
+    monkeypatch.setattr(Runtime, "fails", None)
+    monkeypatch.setattr(handlers, "Taintkeeper", Runtime)
+
+
+def memo(**more: Any) -> kopf.Memo:
+    return kopf.Memo(settings=SETTINGS, credentials="credentials", **more)
+
+
+def configured() -> kopf.OperatorSettings:
+    settings = kopf.OperatorSettings()
+    handlers.configure(settings)
+    return settings
+
+
+def test_kopf_sends_no_events_and_coordinates_with_nobody() -> None:
+    settings = configured()
+    assert settings.posting.enabled is False
+    assert settings.peering.standalone is True
+    assert settings.scanning.disabled is True
+
+
+@pytest.mark.reported("nolar/kopf#833")
+def test_kopf_has_nothing_to_write_to_a_node_and_no_finalizer_of_others_to_remove() -> None:
+    persistence = configured().persistence
+    assert persistence.finalizer == "taintkeeper.io/unused"
+    assert persistence.finalizer != kopf.OperatorSettings().persistence.finalizer
+    assert isinstance(persistence.progress_storage, kopf.AnnotationsProgressStorage)
+    assert persistence.progress_storage.prefix == "taintkeeper.io"
+    assert isinstance(persistence.diffbase_storage, handlers.NoDiffBase)
+
+
+@pytest.mark.reported("nolar/kopf#1276")
+def test_a_watch_of_kopfs_that_is_silent_is_given_up_and_it_never_asks_for_pages() -> None:
+    settings = configured()
+    assert settings.watching.inactivity_timeout == 90.0
+    assert settings.watching.chunk_size is None
+    assert settings.networking.connect_timeout == 10.0
+
+
+@pytest.mark.reported("nolar/kopf#833")
+def test_workers_of_kopfs_do_not_linger_and_objects_are_not_logged() -> None:
+    assert configured().queueing.idle_timeout == 0.2
+    assert logging.getLogger("kopf.objects").level == logging.WARNING
+
+
+def test_kopf_tries_for_ever_and_each_time_from_the_beginning() -> None:
+    backoffs: Any = configured().networking.error_backoffs
+    for _ in range(2):
+        pauses = list(islice(backoffs, 1000))
+        assert pauses[:6] == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0]
+        assert set(pauses[6:]) == {30.0}
+    one, other = iter(backoffs), iter(backoffs)
+    assert (next(one), next(one), next(other)) == (0.5, 1.0, 0.5)
+
+
+def test_no_last_seen_state_is_built_or_kept() -> None:
+    storage = handlers.NoDiffBase()
+    body = kopf.Body({"metadata": {"name": "n1", "annotations": {"kopf.zalando.org/last-handled-configuration": "{}"}}})
+    patch = kopf.Patch()
+    assert storage.build(body=body) == {}
+    assert storage.build(body=body, extra_fields=["status"]) == {}
+    assert storage.fetch(body=body) is None
+    storage.store(body=body, patch=patch, essence=kopf.BodyEssence({"spec": {}}))
+    assert dict(patch) == {}
+
+
+@pytest.mark.reported("nolar/kopf#833")
+def test_nodes_are_watched_and_nothing_is_registered_that_writes_to_an_object() -> None:
+    registry: Any = handlers.REGISTRY
+    watching = list(registry._watching._handlers)
+    assert [(each.fn.__name__, each.selector.plural or each.selector.any_name) for each in watching] == [
+        ("node", "nodes")
+    ]
+    for kind in ("_changing", "_spawning", "_indexing", "_webhooks"):
+        assert not list(getattr(registry, kind)._handlers), kind
+
+
+async def test_it_works_only_once_it_is_allowed_to() -> None:
+    mind = memo()
+    await ENTRY.start(settings=kopf.OperatorSettings(), memo=mind)
+    (made,) = Runtime.made
+    assert made.given == (SETTINGS, "credentials")
+    assert made.calls == ["start", "wait", "serve"]
+    assert mind.runtime is made
+
+
+async def test_an_address_that_is_taken_is_fatal_and_names_the_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Runtime, "fails", OSError(98, "address already in use"))
+    mind = memo()
+    with pytest.raises(kopf.PermanentError, match=r"--metrics-bind-address or --health-probe-bind-address .*in use"):
+        await ENTRY.start(settings=kopf.OperatorSettings(), memo=mind)
+    assert Runtime.made[0].calls == ["start", "stop"]
+    assert "in use" in mind.fatal
+    assert "runtime" not in mind
+
+
+async def test_another_fault_at_the_start_is_told_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Runtime, "fails", KeyError("x"))
+    mind = memo()
+    with pytest.raises(KeyError):
+        await ENTRY.start(settings=kopf.OperatorSettings(), memo=mind)
+    assert Runtime.made[0].calls == ["start", "stop"]
+    assert "fatal" not in mind
+
+
+async def test_a_start_that_is_interrupted_closes_what_was_opened() -> None:
+    task = asyncio.create_task(ENTRY.start(settings=kopf.OperatorSettings(), memo=memo()))
+    await asyncio.sleep(0.0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert Runtime.made[0].calls == ["start", "wait", "stop"]
+
+
+async def test_stopping_stops_what_was_started() -> None:
+    mind = memo(runtime=Runtime(None, None))
+    await ENTRY.stop(memo=mind)
+    assert mind.runtime.calls == ["stop"]
+    await ENTRY.stop(memo=memo())
+
+
+async def test_a_node_is_passed_on_and_nothing_is_returned_that_kopf_would_write() -> None:
+    mind = memo(runtime=Runtime(None, None))
+    assert await ENTRY.node(event=NODE, memo=mind) is None
+    assert mind.runtime.calls == [NODE]
+
+
+async def test_kopf_gets_our_credentials_without_holding_anything_up() -> None:
+    threads: list[int] = []
+    info = kopf.ConnectionInfo(server="https://k8s.example.com")
+
+    class Credentials:
+        def for_kopf(self) -> kopf.ConnectionInfo:
+            threads.append(threading.get_ident())
+            return info
+
+    assert await ENTRY.login(memo=kopf.Memo(credentials=Credentials())) is info
+    assert threads != [threading.get_ident()], "an exec plugin may take seconds"
+
+
+async def test_kopfs_own_probe_says_what_ours_says() -> None:
+    assert await ENTRY.probe(memo=kopf.Memo()) == {"start": "not yet"}
+    assert await ENTRY.probe(memo=memo(runtime=Runtime(None, None))) == {"access": None}
+
+
+def test_choices_of_the_command_line_are_kept() -> None:
+    assert ENTRY.choose(memo()) == (SETTINGS, "credentials")
+
+
+def test_under_kopf_run_the_environment_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TAINTKEEPER_DRY_RUN", "true")
+    monkeypatch.setattr(handlers, "load_credentials", lambda *given: given)
+    monkeypatch.setenv("TAINTKEEPER_KUBECONFIG", str(tmp_path))
+    mind = kopf.Memo()
+    settings, credentials = ENTRY.choose(mind)
+    assert settings.dry_run
+    assert credentials == (str(tmp_path), None)
+    assert (mind.settings, mind.credentials) == (settings, credentials)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "named"),
+    [
+        ("TAINTKEEPER_DRY_RUN", "perhaps", "TAINTKEEPER_DRY_RUN: 'perhaps'"),
+        ("TAINTKEEPER_KUBECONFIG", "/missing", "'/missing' cannot be used"),
+    ],
+)
+def test_under_kopf_run_a_bad_choice_ends_the_process_with_one_line(
+    variable: str, value: str, named: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def end(code: int) -> None:
+        raise SystemExit(code)
+
+    monkeypatch.setattr(os, "_exit", end)
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(SystemExit, match="2"):
+        ENTRY.choose(kopf.Memo())
+    error = capsys.readouterr().err
+    assert error.startswith("taintkeeper: ")
+    assert named in error
+    assert error.count("\n") == 1
