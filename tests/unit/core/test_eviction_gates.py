@@ -1,5 +1,7 @@
 """How the queue lets pods through its gates: no more than are free, none lost, and no timer for nothing."""
 
+from dataclasses import replace
+
 import pytest
 
 from taintkeeper.core.answers import Answer, Outcome
@@ -168,3 +170,15 @@ def test_a_pod_that_was_let_go_is_not_counted_as_blocked_while_it_terminates() -
     bench.run_until(200.0)
     assert bench.count(State.LEAVING) == 1
     assert bench.engine.queue.oldest_blocked(200.0) == 0.0
+
+
+@pytest.mark.parametrize("answer", [HELD_BY_BUDGET, THROTTLED], ids=["by a budget", "throttled"])
+def test_a_refusal_that_comes_during_a_pause_tells_what_is_left_of_it(answer: Answer) -> None:
+    bench = EvictionBench(TAINTED, BudgetSeen(budget(allowed=2)), *pods(2), api=always(None))
+    first, second = bench.unanswered
+    bench.run_until(100.0)
+    bench.answer(first, answer)
+    ((_, failed),) = bench.of(EvictionFailed)
+    bench.now = 100.0 + failed.retry_in - 0.25
+    bench.answer(second, replace(answer, retry_after=0.0))
+    assert bench.of(EvictionFailed)[1][1].retry_in == pytest.approx(0.25)

@@ -203,3 +203,17 @@ def test_an_accepted_eviction_is_not_posted_again_once_the_taint_is_gone() -> No
     bench.run_until(1000.0)
     assert bench.times() == [0.0]
     assert bench.engine.queue.tracks() == []
+
+
+def test_a_pod_that_is_gone_is_not_evicted_when_its_node_is_tainted_later() -> None:
+    bench = EvictionBench(NodeSeen(node("n1")), PodSeen(pod()), PodSeen(pod("p2")))
+    bench.tell(PodGone("p1-uid"))
+    bench.taint(FOO)
+    assert [name for _, name in bench.posts()] == ["p2"]
+
+
+def test_pods_of_the_same_name_in_two_namespaces_are_two_pods() -> None:
+    first, second = pod(uid="first"), pod(namespace="elsewhere", uid="second")
+    bench = EvictionBench(NodeSeen(node("n1")), PodSeen(first), PodSeen(second))
+    bench.taint(FOO)
+    assert {effect.pod.uid for _, effect in bench.of(Evict)} == {"first", "second"}
