@@ -1,0 +1,261 @@
+"""The operator put together, without Kopf, against the embedded control plane over real HTTP."""
+
+import asyncio
+import gc
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from taintkeeper import runtime
+from taintkeeper.cluster.credentials import load_credentials
+from taintkeeper.runtime import Taintkeeper
+from taintkeeper.settings import parse_settings
+from testbed.client import Kube
+from testbed.embedded import EmbeddedCluster
+from testbed.embedded.access import Denial
+from testbed.embedded.faults import Fault, Loss
+from testbed.embedded.samples import sample_nodes, sample_pods
+
+TAINT = {"key": "foo", "effect": "NoExecute"}
+SECONDS = 10.0
+ACCOUNT = ("taintkeeper", "taintkeeper")
+
+
+@pytest.fixture(autouse=True)
+def collector_as_it_was() -> Iterator[None]:
+    """The operator switches the garbage collector off for its first lists."""
+    yield
+    gc.enable()
+    gc.unfreeze()
+
+
+@pytest.fixture
+def embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedCluster]:
+    """A cluster of two nodes with six pods."""
+    monkeypatch.setattr(runtime, "ACCESS_SECONDS", 0.05)
+    with EmbeddedCluster(bookmark_seconds=0.2, heartbeat_seconds=0.1, termination_seconds=0.05) as cluster:
+        cluster.seed([*sample_nodes(2), *sample_pods(6, 2)])
+        yield cluster
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def make(cluster: EmbeddedCluster, **flags: str) -> Taintkeeper:
+    """Return the operator with the rights of its service account."""
+    given = {"kubeconfig": str(cluster.kubeconfig_for(*ACCOUNT)), "metrics-bind-address": "0"}
+    given |= {"health-probe-bind-address": "0", **{name.replace("_", "-"): text for name, text in flags.items()}}
+    settings = parse_settings(given, {})
+    return Taintkeeper(settings, load_credentials(settings.kubeconfig, settings.context))
+
+
+@asynccontextmanager
+async def running(cluster: EmbeddedCluster, **flags: str) -> AsyncIterator[Taintkeeper]:
+    operator = make(cluster, **flags)
+    await operator.start()
+    try:
+        await operator.wait_for_access()
+        operator.serve()
+        await until(lambda: not any(operator.readiness().values()))
+        yield operator
+    finally:
+        await operator.stop()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(SECONDS):
+        while not holds():  # noqa: ASYNC110 - the server is in another thread
+            await asyncio.sleep(0.01)
+
+
+async def taint(cluster: EmbeddedCluster, operator: Taintkeeper, name: str = "node-1") -> None:
+    """Taint a node, and pass the event on as Kopf would."""
+    async with Kube(cluster.kubeconfig) as kube:
+        node = await kube.patch("nodes", "", name, {"spec": {"taints": [TAINT]}})
+    operator.node_event({"type": "MODIFIED", "object": node})
+
+
+async def test_pods_are_evicted_from_a_tainted_node_and_people_are_told(embedded: EmbeddedCluster) -> None:
+    async with running(embedded) as operator:
+        await taint(embedded, operator)
+        await until(lambda: len(embedded.objects("pods")) == 3)
+        await until(lambda: len(embedded.objects("events")) >= 3)
+    assert sorted(call.name for call in embedded.evictions) == ["pod-1", "pod-3", "pod-5"]
+    told = [event for event in embedded.objects("events") if event["reason"] == "TaintManagerEviction"]
+    assert sorted(event["message"] for event in told) == [
+        f"Marking for deletion Pod default/pod-{number}" for number in (1, 3, 5)
+    ]
+    assert {event["source"]["component"] for event in told} == {"taintkeeper"}
+
+
+async def test_a_dry_run_decides_but_writes_nothing(
+    embedded: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "taintkeeper")
+    async with running(embedded, dry_run="true") as operator:
+        await taint(embedded, operator)
+        await until(lambda: sum("evicted" in line for line in caplog.messages) == 3)
+    written = [kind for kind in embedded.requests if kind.method not in ("GET", "WATCH")]
+    assert {kind.resource for kind in written} <= {"nodes", "selfsubjectaccessreviews"}
+    assert len(embedded.objects("pods")) == 6
+    assert embedded.objects("events") == []
+    assert any("dry run: nothing is written" in line for line in caplog.messages)
+
+
+@pytest.mark.parametrize(
+    ("controllers", "watched"), [("node-taint", {"nodes"}), ("*", {"nodes", "pods", "poddisruptionbudgets"})]
+)
+async def test_only_what_the_chosen_controllers_need_is_asked_for(
+    controllers: str, watched: set[str], embedded: EmbeddedCluster
+) -> None:
+    async with running(embedded, controllers=controllers):
+        pass
+    read = {kind.resource for kind in embedded.requests if kind.method in ("GET", "WATCH")}
+    assert read == watched
+
+
+@pytest.mark.reported("planetlabs/draino#104")
+async def test_a_missing_permission_is_named_and_waited_for(
+    embedded: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    denials = [Denial(verb="create", resource="pods", subresource="eviction"), Denial(verb="patch", resource="events")]
+    for denial in denials:
+        embedded.access.deny(denial)
+    operator = make(embedded)
+    assert operator.readiness()["access"] == "not checked yet"
+    waiting = asyncio.create_task(operator.wait_for_access())
+    missing = "permission is missing to create pods/eviction, patch events"
+    await until(lambda: operator.readiness()["access"] == missing)
+    await asyncio.sleep(0.3)
+    assert [line for line in caplog.messages if missing in line] == [f"{missing}; trying again every 0 s"]
+    for denial in denials:
+        embedded.access.allow(denial)
+    await asyncio.wait_for(waiting, SECONDS)
+    assert operator.readiness()["access"] is None
+    await operator.stop()
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [(Fault(loss=Loss.BEFORE, times=3), "cannot be used"), (Fault(status=500, times=3), "cannot be used: 500")],
+    ids=["nobody answers", "500"],
+)
+async def test_an_api_server_that_cannot_be_used_is_waited_for(
+    fault: Fault, words: str, embedded: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedded.faults.add(fault)
+    async with running(embedded):
+        pass
+    assert any("the API server at http://127.0.0.1:" in line and words in line for line in caplog.messages)
+
+
+async def test_probes_and_metrics_are_served_from_the_start(embedded: EmbeddedCluster) -> None:
+    port = free_port()
+    address = f"127.0.0.1:{port}"
+    operator = make(embedded, metrics_bind_address=address, health_probe_bind_address=address)
+    await operator.start()
+    before = [await get(port, path) for path in ("/healthz", "/readyz")]
+    await operator.wait_for_access()
+    operator.serve()
+    await until(lambda: not any(operator.readiness().values()))
+    after = [await get(port, path) for path in ("/healthz", "/readyz")]
+    metrics = await get(port, "/metrics")
+    await operator.stop()
+    assert [status for status, _ in before + after] == [200, 503, 200, 200]
+    assert before[1][1] == (
+        "[+]engine ok\n[-]access: not checked yet\n[-]watches: nodes, poddisruptionbudgets, pods not up to date\n"
+    )
+    assert "taintkeeper_knowledge_fresh 1.0" in metrics[1]
+    assert 'taintkeeper_api_request_duration_seconds_count{code="200",resource="nodes",verb="list"}' in metrics[1]
+
+
+async def get(port: int, path: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
+        return answer.status, await answer.text()
+
+
+async def test_a_watch_that_breaks_is_told_and_taken_up_again(
+    embedded: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with running(embedded) as operator:
+        assert embedded.inject_watch_error(500, "pods") == 1
+        await until(lambda: operator.readiness()["watches"] == "pods not up to date")
+        assert operator.health() == {"engine": None}
+        await until(lambda: operator.readiness()["watches"] is None)
+    assert any(line.startswith("pods cannot be watched, nothing is decided meanwhile: 500") for line in caplog.messages)
+
+
+@pytest.mark.parametrize("abruptly", [False, True])
+async def test_what_happened_while_a_watch_was_cut_is_not_missed(embedded: EmbeddedCluster, abruptly: bool) -> None:
+    async with running(embedded) as operator:
+        embedded.cut_watches("pods", abruptly=abruptly)
+        embedded.seed(sample_pods(8, 2, namespace="kube-system"))
+        await taint(embedded, operator)
+        await until(lambda: len(embedded.evictions) == 7)
+
+
+@pytest.mark.parametrize("initial_events", [False, True], ids=["in pages", "streamed"])
+async def test_a_history_that_was_forgotten_is_made_up_for(embedded: EmbeddedCluster, initial_events: bool) -> None:
+    embedded.refuse_initial_events(refuse=not initial_events)
+    async with running(embedded) as operator:
+        embedded.seed(sample_pods(4, 2, namespace="kube-system"))
+        embedded.forget_history()
+        embedded.cut_watches("pods", abruptly=True)
+        await taint(embedded, operator)
+        await until(lambda: len(embedded.evictions) == 5)
+
+
+async def test_a_token_that_was_rotated_is_read_again(embedded: EmbeddedCluster) -> None:
+    kubeconfig = embedded.kubeconfig_for(*ACCOUNT)
+    async with running(embedded, kubeconfig=str(kubeconfig)) as operator:
+        embedded.rotate_token(kubeconfig)
+        await taint(embedded, operator)
+        await until(lambda: len(embedded.objects("pods")) == 3)
+        assert operator.health() == {"engine": None}
+
+
+async def test_a_fault_of_ours_ends_the_process_and_fails_the_probe(
+    embedded: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    signals: list[int] = []
+    monkeypatch.setattr(signal, "raise_signal", signals.append)
+
+    def broken(_: object) -> None:
+        raise ZeroDivisionError("a fault")
+
+    async with running(embedded) as operator:
+        monkeypatch.setattr(operator._views, "_feed", lambda _resource, event: broken(event))
+        embedded.seed(sample_pods(8, 2, namespace="kube-system"))
+        await until(lambda: bool(signals))
+        assert operator.health() == {"engine": "failed: a fault"}
+        assert isinstance(operator.failure, ZeroDivisionError)
+    assert signals == [signal.SIGTERM]
+    assert [line for line in caplog.messages if "internal error" in line] == [
+        "internal error, ending: ZeroDivisionError('a fault')"
+    ]
+
+
+async def test_the_collector_is_off_for_the_first_lists_and_on_again_after_them(embedded: EmbeddedCluster) -> None:
+    operator = make(embedded)
+    await operator.wait_for_access()
+    operator.serve()
+    assert not gc.isenabled()
+    await until(gc.isenabled)
+    assert operator.readiness()["watches"] is None
+    assert gc.get_freeze_count() > 0
+    await operator.stop()
+
+
+async def test_stopping_leaves_no_task_and_no_connection(embedded: EmbeddedCluster) -> None:
+    before = asyncio.all_tasks()
+    async with running(embedded):
+        pass
+    await asyncio.sleep(0.05)
+    assert asyncio.all_tasks() == before
