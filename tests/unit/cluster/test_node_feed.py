@@ -152,6 +152,8 @@ async def test_a_node_that_was_deleted_during_the_list_is_not_brought_back_by_it
     bench = FeedBench(nodes("a", "b"), nodes(more="next"), nodes("a", "b"), during=deletion)
     await bench.run(310.0)
     assert bench.told == ["seen a", "seen b", "alive", "gone b", "gone a", "seen a"]
+    await bench.run(1.0)
+    assert not bench.feed._deleted, "the next list is newer"
 
 
 async def test_a_late_deletion_of_an_earlier_node_of_the_same_name_is_ignored() -> None:

@@ -64,16 +64,21 @@ async def test_a_refused_watch_from_a_known_place_is_not_taken_for_a_server_that
     [
         pytest.param([Stream(60.0, error(410))], id="as an event"),
         pytest.param([Stream(60.0), reply(410)], id="as an answer"),
+        pytest.param([Stream(30.0, line("MODIFIED", thing("a", 9)), 30.0, error(410))], id="after a change"),
     ],
 )
 async def test_a_lost_place_leads_to_a_new_list_at_once_and_what_vanished_is_told_as_gone(lost: list[Stream]) -> None:
     api = ScriptedApi(streamed_list(7, "a", "b", then=[60.0]), *lost, streamed_list(20, "b", "c"))
     bench = await follow(api, seconds=125.0)
-    assert bench.told == [
-        *("seen a", "seen b", "alive", "stale", "failed"),
-        *("seen b", "seen c", "gone a", "alive"),
-    ]
+    assert bench.told[:3] == ["seen a", "seen b", "alive"]
+    assert bench.told[-6:] == ["stale", "failed", "seen b", "seen c", "gone a", "alive"]
+    assert bench.requests()[-1] == "stream"
     assert api.sent[-1].at == 120.0
+
+
+async def test_a_server_that_has_no_first_list_is_not_hurried() -> None:
+    bench = await follow(ScriptedApi(reply(410), streamed_list(7, "a")), seconds=5.0)
+    assert bench.api.pauses()[0] >= 0.5
 
 
 async def test_changes_during_the_first_list_are_part_of_it() -> None:
@@ -82,6 +87,13 @@ async def test_changes_during_the_first_list_are_part_of_it() -> None:
     bench = await follow(ScriptedApi(first, streamed_list(20, "b")), seconds=70.0)
     first_view = ["seen a", "seen b", "gone a", "seen c", "seen b", "alive"]
     assert bench.told == [*first_view, "stale", "failed", "seen b", "gone c", "alive"]
+
+
+async def test_what_vanished_is_told_by_the_first_list_without_it_and_by_no_later_one() -> None:
+    lists = [streamed_list(7, "a", "b", then=[60.0, error(410)]), *[streamed_list(9, "b", then=[60.0, error(410)])] * 3]
+    bench = await follow(ScriptedApi(*lists), seconds=235.0)
+    assert bench.told.count("gone a") == 1
+    assert bench.requests() == ["stream"] * 4
 
 
 async def test_what_vanished_and_was_told_so_during_a_new_list_is_not_told_twice() -> None:
