@@ -1,0 +1,1 @@
+"""Measurements against a real control plane. They report figures; they are no tests."""
