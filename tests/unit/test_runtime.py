@@ -3,26 +3,17 @@
 import asyncio
 import gc
 import signal
-import socket
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 
-import aiohttp
 import pytest
 
 from taintkeeper import runtime
-from taintkeeper.cluster.credentials import load_credentials
-from taintkeeper.runtime import Taintkeeper
-from taintkeeper.settings import parse_settings
 from testbed.client import Kube
 from testbed.embedded import EmbeddedCluster
 from testbed.embedded.access import Denial
 from testbed.embedded.faults import Fault, Loss
 from testbed.embedded.samples import sample_nodes, sample_pods
-
-TAINT = {"key": "foo", "effect": "NoExecute"}
-SECONDS = 10.0
-ACCOUNT = ("taintkeeper", "taintkeeper")
+from tests.unit.runtime_bench import ACCOUNT, SECONDS, free_port, get, make, running, taint, until
 
 
 @pytest.fixture(autouse=True)
@@ -40,46 +31,6 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedCluster]:
     with EmbeddedCluster(bookmark_seconds=0.2, heartbeat_seconds=0.1, termination_seconds=0.05) as cluster:
         cluster.seed([*sample_nodes(2), *sample_pods(6, 2)])
         yield cluster
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def make(cluster: EmbeddedCluster, **flags: str) -> Taintkeeper:
-    """Return the operator with the rights of its service account."""
-    given = {"kubeconfig": str(cluster.kubeconfig_for(*ACCOUNT)), "metrics-bind-address": "0"}
-    given |= {"health-probe-bind-address": "0", **{name.replace("_", "-"): text for name, text in flags.items()}}
-    settings = parse_settings(given, {})
-    return Taintkeeper(settings, load_credentials(settings.kubeconfig, settings.context))
-
-
-@asynccontextmanager
-async def running(cluster: EmbeddedCluster, **flags: str) -> AsyncIterator[Taintkeeper]:
-    operator = make(cluster, **flags)
-    await operator.start()
-    try:
-        await operator.wait_for_access()
-        operator.serve()
-        await until(lambda: not any(operator.readiness().values()))
-        yield operator
-    finally:
-        await operator.stop()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(SECONDS):
-        while not holds():  # noqa: ASYNC110 - the server is in another thread
-            await asyncio.sleep(0.01)
-
-
-async def taint(cluster: EmbeddedCluster, operator: Taintkeeper, name: str = "node-1") -> None:
-    """Taint a node, and pass the event on as Kopf would."""
-    async with Kube(cluster.kubeconfig) as kube:
-        node = await kube.patch("nodes", "", name, {"spec": {"taints": [TAINT]}})
-    operator.node_event({"type": "MODIFIED", "object": node})
 
 
 async def test_pods_are_evicted_from_a_tainted_node_and_people_are_told(embedded: EmbeddedCluster) -> None:
@@ -107,6 +58,57 @@ async def test_a_dry_run_decides_but_writes_nothing(
     assert len(embedded.objects("pods")) == 6
     assert embedded.objects("events") == []
     assert any("dry run: nothing is written" in line for line in caplog.messages)
+
+
+async def test_what_was_decided_last_is_told_before_we_leave(
+    embedded: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with running(embedded) as operator:
+        monkeypatch.setattr(operator._events, "_busy", lambda: True)
+        await taint(embedded, operator)
+        await until(lambda: len(embedded.objects("pods")) == 3)
+        assert embedded.objects("events") == []
+    assert len(embedded.objects("events")) == 3
+
+
+async def test_a_dry_run_goes_by_what_it_would_have_written(
+    embedded: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "taintkeeper")
+    async with running(embedded, dry_run="true") as operator:
+        pressure = {"conditions": [{"type": "DiskPressure", "status": "True"}]}
+        for turn in range(3):
+            async with Kube(embedded.kubeconfig) as kube:
+                await kube.patch_status("nodes", "", "node-1", pressure)
+                node = await kube.patch("nodes", "", "node-1", {"metadata": {"labels": {"turn": str(turn)}}})
+            operator.node_event({"type": "MODIFIED", "object": node})
+            await asyncio.sleep(0.05)
+        assert operator._eviction is not None
+        assert operator._eviction._engine.queue._options.confirm_seconds == float("inf")
+    assert ["disk-pressure:NoSchedule added" in line for line in caplog.messages].count(True) == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "own"),
+    [
+        ({"POD_NAMESPACE": "a", "POD_NAME": "b"}, ("a", "b")),
+        ({"POD_NAME": "b"}, None),
+        ({"POD_NAMESPACE": "a"}, None),
+        ({}, None),
+    ],
+    ids=str,
+)
+async def test_it_knows_its_own_pod_which_goes_last(
+    environment: dict[str, str], own: object, embedded: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("POD_NAMESPACE", "POD_NAME"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, text in environment.items():
+        monkeypatch.setenv(variable, text)
+    operator = make(embedded)
+    assert operator._eviction is not None
+    assert operator._eviction._engine.queue._options.own == own
+    await operator.stop()
 
 
 @pytest.mark.parametrize(
@@ -176,11 +178,6 @@ async def test_probes_and_metrics_are_served_from_the_start(embedded: EmbeddedCl
     assert 'taintkeeper_api_request_duration_seconds_count{code="200",resource="nodes",verb="list"}' in metrics[1]
 
 
-async def get(port: int, path: str) -> tuple[int, str]:
-    async with aiohttp.ClientSession() as session, session.get(f"http://127.0.0.1:{port}{path}") as answer:
-        return answer.status, await answer.text()
-
-
 async def test_a_watch_that_breaks_is_told_and_taken_up_again(
     embedded: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -240,6 +237,17 @@ async def test_a_fault_of_ours_ends_the_process_and_fails_the_probe(
     assert [line for line in caplog.messages if "internal error" in line] == [
         "internal error, ending: ZeroDivisionError('a fault')"
     ]
+
+
+async def test_only_the_first_fault_counts(embedded: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    signals: list[int] = []
+    monkeypatch.setattr(signal, "raise_signal", signals.append)
+    operator = make(embedded)
+    first = KeyError("first")
+    for error in (first, KeyError("second")):
+        operator._crashed(error)
+    assert (operator.failure, signals) == (first, [signal.SIGTERM])
+    await operator.stop()
 
 
 async def test_the_collector_is_off_for_the_first_lists_and_on_again_after_them(embedded: EmbeddedCluster) -> None:

@@ -194,6 +194,15 @@ async def test_what_is_remembered_of_events_is_bounded_and_the_oldest_is_forgott
     assert bench.dropped == 1, "BLOCKED was forgotten for EVICTED before its count could be sent"
 
 
+async def test_an_event_that_is_sent_again_is_remembered_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "REMEMBERED", 2)
+    async with at_work() as bench:
+        for notice in (EVICTED, BLOCKED, EVICTED, TAINTED, EVICTED):
+            bench.sink.send(notice)
+            await asyncio.sleep(61.0)
+    assert bench.calls() == ["POST", "POST", "PATCH", "POST", "PATCH"]
+
+
 async def test_events_wait_while_evictions_are_under_way() -> None:
     async with at_work() as bench:
         bench.busy = True

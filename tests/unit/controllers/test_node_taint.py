@@ -136,7 +136,10 @@ async def test_a_write_that_takes_long_holds_no_other_node_back() -> None:
 
 
 @pytest.mark.parametrize("result", [WriteResult.FAILED, WriteResult.CONFLICT])
-async def test_a_write_that_fails_is_tried_again_until_it_is_right_and_counted(result: WriteResult) -> None:
+async def test_a_write_that_fails_is_tried_again_until_it_is_right_and_counted(
+    result: WriteResult, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG", "taintkeeper")
     bench = TaintBench(ScriptedWriter(result=lambda _, tries: DONE if tries >= 5 else result))
     bench.feed(FRESH, NodeSeen(node("n1", conditions=PRESSURE)))
     for version in range(2, 20):
@@ -147,6 +150,7 @@ async def test_a_write_that_fails_is_tried_again_until_it_is_right_and_counted(r
     assert bench.writer.tries == {"n1": 6}
     assert [notice.reason for notice in bench.notices] == ["TaintAdded"]
     assert bench.metric("taintkeeper_taint_write_failures_total", result=result.value) == 5.0
+    assert [f"it was {result}" in line for line in caplog.messages] == [True] * 5 + [False]
 
 
 async def test_an_hour_of_failures_ends_nothing_and_costs_little() -> None:

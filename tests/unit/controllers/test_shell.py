@@ -162,6 +162,7 @@ async def test_stopping_ends_the_timer_and_what_is_under_way() -> None:
     await asyncio.sleep(1.0)
     await bench.shell.stop()
     assert ended == ["cancelled"]
+    assert asyncio.get_running_loop().time() == 1.0, "it is not waited for"
     bench.shell.feed("more")
     await asyncio.sleep(100.0)
     assert [event for _, event in bench.engine.given] == ["begin"]

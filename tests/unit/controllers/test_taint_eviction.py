@@ -222,6 +222,16 @@ async def test_it_is_busy_while_evictions_are_due_or_under_way() -> None:
     assert busy == [False, False, True, True, False]
 
 
+async def test_it_is_busy_while_the_api_server_has_it_wait() -> None:
+    slow_down = replace(THROTTLED, retry_after=60.0)
+    bench = EvictionBench(ScriptedWriter(answer=lambda _, tries: ACCEPTED if tries else slow_down))
+    bench.feed(*pods(1), TAINTED, FRESH)
+    await asyncio.sleep(30.0)
+    assert (bench.writer.under_way, bench.controller.busy) == (0, True)
+    await asyncio.sleep(60.0)
+    assert not bench.controller.busy
+
+
 @pytest.mark.reported("kubernetes/kubernetes#42394")
 async def test_what_was_seen_first_is_remembered_on_the_node() -> None:
     bench = EvictionBench()
