@@ -13,10 +13,11 @@ from random import Random
 
 from taintkeeper.core import messages as m
 from taintkeeper.core.answers import Answer, Outcome, classify
-from taintkeeper.core.budgets import Budget, BudgetBook
+from taintkeeper.core.budgets import Budget
 from taintkeeper.core.deadlines import Deadline
 from taintkeeper.core.eviction_states import State, Track
-from taintkeeper.core.gates import BUDGET_BACKOFF, GateKey, Gates, gate_key
+from taintkeeper.core.gatekeeper import Gatekeeper
+from taintkeeper.core.gates import BUDGET_BACKOFF, GateKey
 from taintkeeper.core.objects import Pod
 from taintkeeper.core.order import Urgency, urgency
 from taintkeeper.core.pacing import Backoff, Throttle
@@ -59,12 +60,10 @@ class EvictionQueue:
         self._random = random
         self._tracks: dict[str, Track] = {}
         self._posted: dict[str, Track] = {}
-        self._timers: list[tuple[float, int, str | GateKey]] = []
+        self._timers: list[tuple[float, int, str]] = []
         self._ready: list[tuple[Urgency, int, str]] = []
         self._blocked_since: dict[str, float] = {}
-        self._budgets = BudgetBook()
-        self._gates = Gates()
-        self._unused: list[GateKey] = []
+        self._gatekeeper = Gatekeeper(random, self._unblock)
         self._throttle = Throttle(options.concurrency)
         self._sequence = count()
 
@@ -85,7 +84,9 @@ class EvictionQueue:
     def wake_at(self) -> float | None:
         """Return when :meth:`advance` has something to do, in seconds since the epoch."""
         times = [self._timers[0][0]] if self._timers else []
-        if self.fresh and self._ready and len(self._posted) < self._throttle.limit:
+        if (probe_at := self._gatekeeper.wake_at()) is not None:
+            times.append(probe_at)
+        if self._may_post():
             times.append(self._throttle.paused_until)
         return min(times, default=None)
 
@@ -128,7 +129,7 @@ class EvictionQueue:
                 self._enter(track, State.SKIPPED)
         elif track.state in (State.COUNTING, State.SKIPPED) or track.deadline.due > now:
             self._enter(track, State.COUNTING, track.deadline.due)
-        elif track.state is State.BLOCKED and track.gate != gate_key(track.pod, self._budgets.of(track.pod)):
+        elif track.state is State.BLOCKED and track.gate != self._gatekeeper.gate_of(track.pod):
             self._make_ready(track)
 
     def _see_terminating(self, track: Track) -> None:
@@ -139,38 +140,15 @@ class EvictionQueue:
             self._enter(track, State.LEAVING)
         track.wake_at = None
 
-    # Budgets
-
     def budget_seen(self, budget: Budget, now: float) -> None:
         """Take in a budget; one that allows more than before wakes as many pods as it allows."""
-        before = self._budgets.get(budget.namespace, budget.name)
-        self._budgets.put(budget)
-        if before is None or before.selector != budget.selector:
-            self._rebuild_gates(budget.namespace)
-            return
-        for key in self._gates.behind(budget.namespace, budget.name):
-            self._gates.open_for(key, 0).update(self._budgets.allowed(key.namespace, key.budgets), now)
-            self._release(key, now)
+        self._gatekeeper.budget_seen(budget, now)
 
     def budget_gone(self, namespace: str, name: str) -> None:
         """Forget a budget; the pods it held find out at once what holds them now."""
-        self._budgets.drop(namespace, name)
-        self._rebuild_gates(namespace)
+        self._gatekeeper.budget_gone(namespace, name)
 
-    def _rebuild_gates(self, namespace: str) -> None:
-        for gate in self._gates.take_down(namespace):
-            while (uid := gate.next()) is not None:
-                self._unblock(uid)
-
-    def _release(self, key: GateKey, now: float) -> None:
-        gate = self._gates.get(key)
-        free = gate.free(now) if gate else 0
-        while gate and free > 0 and (uid := gate.next()) is not None:
-            free -= self._unblock(uid, key)
-        if gate and gate.waiting and gate.arm(now):
-            heapq.heappush(self._timers, (gate.probe_at, next(self._sequence), key))
-
-    def _unblock(self, uid: str, key: GateKey | None = None) -> bool:
+    def _unblock(self, uid: str, key: GateKey | None) -> bool:
         track = self._tracks.get(uid)
         if track is None or track.state is not State.BLOCKED or key not in (None, track.gate):
             return False
@@ -182,21 +160,15 @@ class EvictionQueue:
     def advance(self, now: float) -> None:
         """Do what has come due, then hand out evictions as far as the limits allow."""
         while self._timers and self._timers[0][0] <= now:
-            at, _, subject = heapq.heappop(self._timers)
-            if isinstance(subject, GateKey):
-                self._release(subject, now)
-            elif (track := self._tracks.get(subject)) and track.wake_at == at:
+            at, _, uid = heapq.heappop(self._timers)
+            if (track := self._tracks.get(uid)) and track.wake_at == at:
                 self._resume(track, now)
-        while self._ready and self._may_post(now):
+        self._gatekeeper.advance(now)
+        while self._may_post() and now >= self._throttle.paused_until:
             track = self._tracks.get(heapq.heappop(self._ready)[2])
             if track is not None and track.state is State.READY and self._pass_gate(track, now):
                 self._post(track)
-            self._reuse(now)
-
-    def _reuse(self, now: float) -> None:
-        """Let another pod through each gate whose last one left without trying, or the rest would wait for ever."""
-        while self._unused:
-            self._release(self._unused.pop(), now)
+            self._gatekeeper.reuse(now)
 
     def _resume(self, track: Track, now: float) -> None:
         """Go on with a pod whose countdown or pause is over, or that was called evicted but is still seen alive."""
@@ -206,20 +178,19 @@ class EvictionQueue:
         else:
             self._drop(track)
 
-    def _may_post(self, now: float) -> bool:
-        return self.fresh and len(self._posted) < self._throttle.limit and now >= self._throttle.paused_until
+    def _may_post(self) -> bool:
+        """Say whether, but for a pause, the next pod may be tried; our own waits until nothing else is under way."""
+        if not self.fresh or not self._ready or len(self._posted) >= self._throttle.limit:
+            return False
+        (is_own, *_), _, _ = self._ready[0]
+        return not (is_own and self._posted)
 
     def _pass_gate(self, track: Track, now: float) -> bool:
-        budgets = self._budgets.of(track.pod)
-        key = gate_key(track.pod, budgets)
+        key = self._gatekeeper.gate_of(track.pod)
         if track.gate not in (None, key):
             self._leave_gate(track)
         track.gate = key
-        if key is None:
-            return True
-        gate = self._gates.open_for(key, min(budget.allowed for budget in budgets))
-        if gate.free(now):
-            gate.in_flight += 1
+        if key is None or self._gatekeeper.enter(key, now):
             return True
         if track.pod.ref.uid not in self._blocked_since:
             self.effects.append(m.Held(track.pod.ref, key.budgets))
@@ -241,32 +212,25 @@ class EvictionQueue:
         track = self._posted.pop(uid)
         outcome = classify(answer, budgets=len(track.gate.budgets) if track.gate else 0)
         self._pace(outcome, answer, now)
-        self._tell_gate(track, outcome, now)
+        if track.gate is not None:
+            self._gatekeeper.answered(track.gate, outcome, now)
         if outcome is Outcome.ACCEPTED:
             lateness = max(0.0, now - track.deadline.due)
             self.effects.append(m.Evicted(track.pod.ref, track.pod.node, track.deadline, lateness, answer.status))
+        if outcome is Outcome.GONE:
+            self.effects.append(m.FoundGone(track.pod.ref, answer))
         if outcome in (Outcome.ACCEPTED, Outcome.GONE):
             self._let_leave(track, now)
         else:
             self._refused(track, outcome, answer, now)
         if track.gate is not None:
-            self._release(track.gate, now)
+            self._gatekeeper.release(track.gate, now)
 
     def _pace(self, outcome: Outcome, answer: Answer, now: float) -> None:
         if outcome is Outcome.THROTTLED:
             self._throttle.refused(answer.retry_after, now, self._random)
         else:
             self._throttle.succeeded()
-
-    def _tell_gate(self, track: Track, outcome: Outcome, now: float) -> None:
-        gate = self._gates.get(track.gate) if track.gate else None
-        if gate is None:
-            return
-        gate.in_flight = max(0, gate.in_flight - 1)
-        if outcome is Outcome.ACCEPTED:
-            gate.accepted(now)
-        elif outcome is Outcome.BUDGET:
-            gate.refused(now, self._random)
 
     def _let_leave(self, track: Track, now: float) -> None:
         if self._tracked(track):
@@ -291,8 +255,8 @@ class EvictionQueue:
     def _pause_after(self, track: Track, outcome: Outcome, now: float) -> float:
         if outcome is Outcome.THROTTLED:
             return max(0.0, self._throttle.paused_until - now)
-        if outcome is Outcome.BUDGET and track.gate and (gate := self._gates.get(track.gate)):
-            return max(0.0, gate.probe_at - now)
+        if outcome is Outcome.BUDGET and track.gate and (pause := self._gatekeeper.pause(track.gate, now)) is not None:
+            return pause
         return PACES[outcome].delay(track.failures, self._random)
 
     def _look_again(self, track: Track, now: float) -> None:
@@ -317,14 +281,12 @@ class EvictionQueue:
     def _block(self, track: Track, key: GateKey, now: float) -> None:
         self._enter(track, State.BLOCKED)
         self._blocked_since.setdefault(track.pod.ref.uid, now)
-        gate = self._gates.open_for(key, 0)
-        gate.wait(urgency(track.pod, track.deadline.due, own=self._options.own), track.pod.ref.uid)
-        if gate.arm(now):
-            heapq.heappush(self._timers, (gate.probe_at, next(self._sequence), key))
+        order = urgency(track.pod, track.deadline.due, own=self._options.own)
+        self._gatekeeper.hold(key, order, track.pod.ref.uid, now)
 
     def _leave_gate(self, track: Track) -> None:
         if track.state is State.READY and track.gate is not None:
-            self._unused.append(track.gate)
+            self._gatekeeper.leave(track.gate)
 
     def _enter(self, track: Track, state: State, wake_at: float | None = None) -> None:
         timed = (state, wake_at) == (track.state, track.wake_at)

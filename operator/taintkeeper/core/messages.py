@@ -141,6 +141,14 @@ class Evicted:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundGone:
+    """There was nothing left to evict: the pod is gone, or another has its name."""
+
+    pod: PodRef
+    answer: Answer
+
+
+@dataclass(frozen=True, slots=True)
 class EvictionFailed:
     """The API did not accept the eviction; it will be tried again in ``retry_in`` seconds at the latest."""
 
@@ -175,7 +183,7 @@ class Skipped:
     reason: str
 
 
-EvictionEffect = Evict | Remember | Evicted | EvictionFailed | Held | Cancelled | Skipped
+EvictionEffect = Evict | Remember | Evicted | FoundGone | EvictionFailed | Held | Cancelled | Skipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,17 @@ from taintkeeper.controllers.taint_eviction.metrics import EvictionMetrics
 from taintkeeper.controllers.taint_eviction.reports import EvictionReports
 from taintkeeper.core.answers import Answer, Outcome
 from taintkeeper.core.deadlines import Deadline
-from taintkeeper.core.messages import Cancelled, Evict, Evicted, EvictionEffect, EvictionFailed, Held, Remember, Skipped
+from taintkeeper.core.messages import (
+    Cancelled,
+    Evict,
+    Evicted,
+    EvictionEffect,
+    EvictionFailed,
+    FoundGone,
+    Held,
+    Remember,
+    Skipped,
+)
 from taintkeeper.core.objects import PodRef, Taint, Toleration
 from tests.unit.core.builders import case
 
@@ -108,7 +118,7 @@ def test_the_text_of_a_refusal_that_goes_on_stays_the_same_so_that_its_events_ca
     "effect",
     [
         pytest.param(failed(Outcome.THROTTLED, 429), id="an API server that asks to slow down"),
-        pytest.param(failed(Outcome.GONE, 404), id="a pod that is gone"),
+        pytest.param(FoundGone(POD, Answer(404)), id="a pod that is gone"),
         pytest.param(Skipped(POD, "mirror"), id="a pod that is never evicted"),
         pytest.param(Evict(POD, NOW), id="an eviction that is still to be sent"),
         pytest.param(Remember("n1", "n1-uid", {}), id="a memory that is still to be written"),
@@ -132,10 +142,11 @@ def test_some_things_are_no_pods_owners_business(effect: EvictionEffect) -> None
         ),
         (Cancelled(POD, LATER), "pod default/p1 stays: its eviction because of taint foo=bar:NoExecute is cancelled"),
         (Held(POD, ("b1",)), "pod default/p1 is held by disruption budget default/b1"),
-        (failed(Outcome.GONE, 404), "pod default/p1 is gone already"),
+        (FoundGone(POD, Answer(404, message="not found")), "pod default/p1 is gone already: not found"),
+        (FoundGone(POD, Answer(409)), "pod default/p1 is gone already: 409"),
         (Skipped(POD, "mirror"), "pod default/p1 is never evicted: mirror"),
     ],
-    ids=["at once", "after a time", "cancelled", "held", "gone", "skipped"],
+    ids=["at once", "after a time", "cancelled", "held", "gone", "another", "skipped"],
 )
 def test_the_log_says_what_was_decided_and_why(
     effect: EvictionEffect, line: str, caplog: pytest.LogCaptureFixture
@@ -163,8 +174,14 @@ def test_the_log_says_what_was_decided_and_why(
             )
             for outcome, status in (
                 *((Outcome.BUDGET, 429), (Outcome.THROTTLED, 429), (Outcome.FORBIDDEN, 403), (Outcome.TRANSIENT, 0)),
-                *((Outcome.NAMESPACE_TERMINATING, 403), (Outcome.SEVERAL_BUDGETS, 500), (Outcome.GONE, 404)),
+                *((Outcome.NAMESPACE_TERMINATING, 403), (Outcome.SEVERAL_BUDGETS, 500)),
             )
+        ),
+        pytest.param(
+            FoundGone(POD, Answer(409)),
+            "taintkeeper_eviction_requests_total",
+            {"code": "409", "outcome": "gone"},
+            id="gone",
         ),
         pytest.param(Cancelled(POD, LATER), "taintkeeper_evictions_cancelled_total", {}, id="cancelled"),
         pytest.param(Skipped(POD, "mirror"), "taintkeeper_pods_skipped_total", {"reason": "mirror"}, id="skipped"),

@@ -7,7 +7,7 @@ import pytest
 from taintkeeper.core.answers import Answer, Outcome
 from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.eviction_states import State
-from taintkeeper.core.messages import BudgetSeen, Evicted, EvictionFailed, NodeSeen, PodSeen
+from taintkeeper.core.messages import BudgetSeen, Evicted, EvictionFailed, FoundGone, NodeSeen, PodSeen
 from tests.unit.core.builders import (
     ACCEPTED,
     CONNECTION_LOST,
@@ -143,6 +143,7 @@ def test_a_pod_that_is_gone_is_done(answer: Answer) -> None:
     bench = EvictionBench(TAINTED, PodSeen(pod()), api=always(answer))
     bench.run_until(59.0)
     assert bench.times() == [0.0]
+    assert bench.of(FoundGone) == [(0.0, FoundGone(pod().ref, answer))]
     assert (bench.of(Evicted), bench.of(EvictionFailed)) == ([], [])
 
 

@@ -130,6 +130,18 @@ def test_a_pod_that_moves_is_judged_on_its_new_node_only() -> None:
     assert bench.times() == [160.0]
 
 
+@pytest.mark.parametrize("concurrency", [1, 16])
+def test_our_own_pod_is_tried_when_nothing_else_is_due_or_under_way_any_more(concurrency: int) -> None:
+    options = EvictionOptions(concurrency=concurrency, own=("default", "p000"))
+    bench = EvictionBench(TAINTED, *pods(3), api=always(None), options=options)
+    while len(bench.unanswered) > 1 or bench.count(State.READY) > 1:
+        assert [effect.pod.name for effect in bench.unanswered] != ["p000"]
+        bench.run_until(bench.now + 1.0)
+        bench.answer(bench.unanswered[0], ACCEPTED)
+    bench.answer(bench.unanswered[0], ACCEPTED)
+    assert [effect.pod.name for effect in bench.unanswered] == ["p000"]
+
+
 def test_a_counting_pod_that_changes_often_costs_no_more_memory() -> None:
     bench = EvictionBench(TAINTED, PodSeen(pod("p1", lasting("foo", 3600))))
     for number in range(200):
@@ -142,9 +154,10 @@ def test_a_blocked_pod_that_flaps_costs_no_more_memory() -> None:
     for number in range(200):
         bench.see(pod("p000", ready=bool(number % 2)), pod("p001", ready=bool(number % 2)))
     queue = bench.engine.queue
-    waiting = [gate.waiting for gate in queue._gates.take_down("default")]
+    gatekeeper = queue._gatekeeper
+    waiting = [gate.waiting for gate in gatekeeper._gates.take_down("default")]
     assert sum(len(each) for each in waiting) <= 4
-    assert len(queue._timers) + len(queue._ready) <= 8
+    assert len(queue._timers) + len(queue._ready) + len(gatekeeper._timers) <= 8
 
 
 def test_the_engine_asks_to_be_woken_only_when_there_is_something_to_do() -> None:

@@ -67,6 +67,8 @@ class EvictionMetrics:
                 self._lateness.observe(lateness)
                 self._upstream_total.inc()
                 self._upstream_duration.observe(lateness)
+            case m.FoundGone(answer=answer):
+                self._requests.labels(str(answer.status), Outcome.GONE.value).inc()
             case m.EvictionFailed(outcome=outcome, answer=answer):
                 self._requests.labels(str(answer.status), outcome.value).inc()
             case m.Cancelled():

@@ -28,6 +28,8 @@ class EvictionReports:
                 self._evicted(effect)
             case m.EvictionFailed():
                 self._failed(effect)
+            case m.FoundGone(pod, answer):
+                logger.info("pod %s is gone already: %s", pod, answer.message or answer.status)
             case m.Held(pod, budgets):
                 self._blocked(pod, budgets)
             case m.Cancelled(pod, deadline):
@@ -51,9 +53,6 @@ class EvictionReports:
     def _failed(self, effect: m.EvictionFailed) -> None:
         if effect.outcome is Outcome.BUDGET:
             self._blocked(effect.pod, effect.budgets)
-            return
-        if effect.outcome is Outcome.GONE:
-            logger.info("pod %s is gone already", effect.pod)
             return
         why = effect.answer.message or "no answer"
         logger.warning(
