@@ -32,7 +32,7 @@ def lateness(buckets: list[tuple[float, float]]) -> str:
     if not count:
         return "no evictions"
     median, most = _bound(buckets, count / 2), _bound(buckets, count)
-    return f"half at most {median:g} s, all at most {most:g} s"
+    return f"half at most {median:g} s, all at most {most:g} s, waiting for budgets included"
 
 
 def evictions_accepted(text: str) -> float:
