@@ -107,6 +107,8 @@ async def test_a_pod_that_is_gone_already_is_done_with(answer: Answer) -> None:
     await asyncio.sleep(HOUR)
     assert bench.writer.tries == {"p0": 1}
     assert bench.notices == []
+    code = str(answer.status)
+    assert bench.metric("taintkeeper_eviction_requests_total", code=code, outcome="gone") == 1.0
 
 
 async def test_the_event_follows_the_answer() -> None:
