@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (SettingsError, CredentialsError) as error:
         print(f"taintkeeper: {error}", file=sys.stderr)
         return USAGE_ERROR
-    set_up_logging(settings.log_format, verbose=settings.verbose)
+    set_up_logging(settings.log_format, verbose=settings.verbose, dry_run=settings.dry_run)
     return asyncio.run(run_operator(settings, credentials))
 
 

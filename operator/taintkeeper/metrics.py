@@ -15,13 +15,19 @@ LATENCY_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 class RuntimeMetrics:
     """Counts requests, watch failures and lost events."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, dry_run: bool) -> None:
         # Creation times double the number of series and tell nothing that the process's start time does not.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         info = Gauge("taintkeeper_build_info", "Always 1; the version is a label.", ["version"], registry=self.registry)
         info.labels(__version__).set(1)
+        dry = Gauge(
+            "taintkeeper_dry_run",
+            "1 if nothing is written: then all other metrics count what would have been done.",
+            registry=self.registry,
+        )
+        dry.set(float(dry_run))
         self._latency = Histogram(
             "taintkeeper_api_request_duration_seconds",
             "Time from sending a request to having read the answer.",

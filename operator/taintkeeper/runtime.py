@@ -48,7 +48,7 @@ class Taintkeeper:
         self._server = credentials.server
         self._clock = SteadyClock()
         self._random = Random()
-        self._metrics = RuntimeMetrics()
+        self._metrics = RuntimeMetrics(dry_run=settings.dry_run)
         self._client = ApiClient(credentials, observe=self._metrics.request)
         self._writer: Writer = DryWriter(self._echo) if settings.dry_run else ApiWriter(self._client)
         self._events = EventSink(

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.looptime
 
 def everything() -> CollectorRegistry:
     """Return the registry of an operator that has seen something of every kind."""
-    metrics = RuntimeMetrics()
+    metrics = RuntimeMetrics(dry_run=False)
     metrics.request("create", "pods/eviction", 201, 0.01)
     metrics.request("list", "nodes", 0, 30.0)
     metrics.watch_failed("pods")
@@ -148,7 +148,7 @@ async def test_names_follow_prometheus_rules(families: list[Metric]) -> None:
 
 
 async def test_ages_of_watches_are_told_by_resource() -> None:
-    metrics = RuntimeMetrics()
+    metrics = RuntimeMetrics(dry_run=False)
     fresh = False
     metrics.observe_freshness(lambda: {"nodes": 40.0, "pods": float("-inf")}, lambda: fresh)
     await asyncio.sleep(100.0)
@@ -161,10 +161,15 @@ async def test_ages_of_watches_are_told_by_resource() -> None:
 
 
 async def test_requests_are_counted_by_what_they_did_and_how_they_ended() -> None:
-    metrics = RuntimeMetrics()
+    metrics = RuntimeMetrics(dry_run=False)
     metrics.request("create", "pods/eviction", 201, 0.25)
     metrics.request("create", "pods/eviction", 0, 30.0)
     name = "taintkeeper_api_request_duration_seconds"
     labels = {"verb": "create", "resource": "pods/eviction"}
     assert metrics.registry.get_sample_value(f"{name}_sum", {**labels, "code": "201"}) == 0.25
     assert metrics.registry.get_sample_value(f"{name}_count", {**labels, "code": "0"}) == 1.0
+
+
+@pytest.mark.parametrize(("dry_run", "value"), [(False, 0.0), (True, 1.0)])
+def test_a_dry_run_can_be_told_from_a_real_one(*, dry_run: bool, value: float) -> None:
+    assert RuntimeMetrics(dry_run=dry_run).registry.get_sample_value("taintkeeper_dry_run") == value

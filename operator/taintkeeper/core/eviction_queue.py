@@ -6,7 +6,7 @@ each step is made; who must leave, and when, is decided in :mod:`taintkeeper.cor
 
 import heapq
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from random import Random
@@ -62,7 +62,7 @@ class EvictionQueue:
         self._posted: dict[str, Track] = {}
         self._timers: list[tuple[float, int, str]] = []
         self._ready: list[tuple[Urgency, int, str]] = []
-        self._blocked_since: dict[str, float] = {}
+        self._held_since: dict[str, float] = {}
         self._gatekeeper = Gatekeeper(random, self._unblock)
         self._throttle = Throttle(options.concurrency)
         self._sequence = count()
@@ -74,7 +74,7 @@ class EvictionQueue:
 
     def oldest_blocked(self, now: float) -> float:
         """Return for how many seconds the pod that budgets have held longest has been held; zero without any."""
-        since = next(iter(self._blocked_since.values()), now)
+        since = next(iter(self._held_since.values()), now)
         return max(0.0, now - since)
 
     def tracks(self) -> list[Track]:
@@ -141,7 +141,7 @@ class EvictionQueue:
         track.wake_at = None
 
     def budget_seen(self, budget: Budget, now: float) -> None:
-        """Take in a budget; one that allows more than before wakes as many pods as it allows."""
+        """Take in a budget; one that allows more than before wakes the next of its pods."""
         self._gatekeeper.budget_seen(budget, now)
 
     def budget_gone(self, namespace: str, name: str) -> None:
@@ -192,10 +192,18 @@ class EvictionQueue:
         track.gate = key
         if key is None or self._gatekeeper.enter(key, now):
             return True
-        if track.pod.ref.uid not in self._blocked_since:
-            self.effects.append(m.Held(track.pod.ref, key.budgets))
         self._block(track, key, now)
+        if self._gatekeeper.is_closed(key, now):
+            self._tell_held([track.pod.ref.uid], key, now)
         return False
+
+    def _tell_held(self, uids: Iterable[str], key: GateKey, now: float) -> None:
+        """Tell once of each pod that a closed gate holds; those that only wait for their turn are not held."""
+        for uid in uids:
+            track = self._tracks.get(uid)
+            if track is not None and track.state is State.BLOCKED and uid not in self._held_since:
+                self._held_since[uid] = now
+                self.effects.append(m.Held(track.pod.ref, key.budgets))
 
     def _post(self, track: Track) -> None:
         self._enter(track, State.POSTED)
@@ -229,7 +237,7 @@ class EvictionQueue:
     def _pace(self, outcome: Outcome, answer: Answer, now: float) -> None:
         if outcome is Outcome.THROTTLED:
             self._throttle.refused(answer.retry_after, now, self._random)
-        else:
+        elif outcome is not Outcome.TRANSIENT:
             self._throttle.succeeded()
 
     def _let_leave(self, track: Track, now: float) -> None:
@@ -246,7 +254,9 @@ class EvictionQueue:
         if outcome is Outcome.THROTTLED:
             self._make_ready(track)
         elif outcome is Outcome.BUDGET and track.gate is not None:
+            self._held_since.setdefault(track.pod.ref.uid, now)
             self._block(track, track.gate, now)
+            self._tell_held(self._gatekeeper.waiting(track.gate), track.gate, now)
         else:
             track.failures += 1
             self._enter(track, State.PAUSING, now + pause)
@@ -280,7 +290,6 @@ class EvictionQueue:
 
     def _block(self, track: Track, key: GateKey, now: float) -> None:
         self._enter(track, State.BLOCKED)
-        self._blocked_since.setdefault(track.pod.ref.uid, now)
         order = urgency(track.pod, track.deadline.due, own=self._options.own)
         self._gatekeeper.hold(key, order, track.pod.ref.uid, now)
 
@@ -296,14 +305,14 @@ class EvictionQueue:
         track.enter(state, wake_at=wake_at)
         self.counts[state] += 1
         if state not in HELD_STATES:
-            self._blocked_since.pop(track.pod.ref.uid, None)
+            self._held_since.pop(track.pod.ref.uid, None)
         if wake_at is not None and not timed:
             heapq.heappush(self._timers, (wake_at, next(self._sequence), track.pod.ref.uid))
 
     def _drop(self, track: Track) -> None:
         self._leave_gate(track)
         del self._tracks[track.pod.ref.uid]
-        self._blocked_since.pop(track.pod.ref.uid, None)
+        self._held_since.pop(track.pod.ref.uid, None)
         self.counts[track.state] -= 1
 
 

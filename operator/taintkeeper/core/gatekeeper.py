@@ -1,4 +1,4 @@
-"""Keeps the gates: which pods may be tried against their disruption budgets now, and which wait until when."""
+"""Keeps the gates: which pod may be tried against its disruption budgets now, and which wait until when."""
 
 import heapq
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Gatekeeper:
         self._sequence = count()
 
     def budget_seen(self, budget: Budget, now: float) -> None:
-        """Take in a budget; one that allows more than before lets as many pods through as it allows."""
+        """Take in a budget; one that allows more than before lets the next pod through at once."""
         before = self._budgets.get(budget.namespace, budget.name)
         self._budgets.put(budget)
         if before is None or before.selector != budget.selector:
@@ -49,11 +49,11 @@ class Gatekeeper:
         return gate_key(pod, self._budgets.of(pod))
 
     def enter(self, key: GateKey, now: float) -> bool:
-        """Let a pod through if one more may be tried; its end is told by :meth:`answered`."""
+        """Let a pod through if it may be tried; its end is told by :meth:`answered`."""
         gate = self._gates.open_for(key, self._budgets.allowed(key.namespace, key.budgets))
-        if not gate.free(now):
+        if not gate.may_try(now):
             return False
-        gate.in_flight += 1
+        gate.trying = True
         return True
 
     def hold(self, key: GateKey, urgency: Urgency, uid: str, now: float) -> None:
@@ -71,11 +71,21 @@ class Gatekeeper:
         gate = self._gates.get(key)
         if gate is None:
             return
-        gate.in_flight = max(0, gate.in_flight - 1)
+        gate.trying = False
         if outcome is Outcome.ACCEPTED:
             gate.accepted(now)
         elif outcome is Outcome.BUDGET:
             gate.refused(now, self._random)
+
+    def is_closed(self, key: GateKey, now: float) -> bool:
+        """Say whether the gate's budgets are known to allow nothing for now."""
+        gate = self._gates.get(key)
+        return gate is not None and gate.closed(now)
+
+    def waiting(self, key: GateKey) -> list[str]:
+        """Return the UIDs of the pods that wait at this gate, the next first."""
+        gate = self._gates.get(key)
+        return [] if gate is None else [uid for _, uid in sorted(gate.waiting)]
 
     def pause(self, key: GateKey, now: float) -> float | None:
         """Return for how many seconds the gate stays closed at most; None for a gate that is no more."""
@@ -83,13 +93,13 @@ class Gatekeeper:
         return None if gate is None else max(0.0, gate.probe_at - now)
 
     def release(self, key: GateKey, now: float) -> None:
-        """Wake as many of the pods that wait at this gate as may be tried now."""
+        """Wake the pod that comes next at this gate if it may be tried now."""
         gate = self._gates.get(key)
         if gate is None:
             return
-        free = gate.free(now)
-        while free > 0 and (uid := gate.next()) is not None:
-            free -= self._wake(uid, key)
+        while gate.may_try(now) and (uid := gate.next()) is not None:
+            if self._wake(uid, key):
+                break
         if gate.waiting:
             self._arm(key, now)
 

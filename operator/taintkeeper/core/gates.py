@@ -1,8 +1,12 @@
-"""How many evictions may be tried against a disruption budget, and which pod is the next to try.
+"""When an eviction may be tried against a disruption budget, and which pod is the next to try.
 
 A budget that allows nothing answers every eviction with 429, so asking once for each of 500 pods tells nothing that
-asking once does not. All pods under the same budgets stand behind one :class:`Gate`; while it is closed one of
-them is tried now and then, and when the budget says that it allows disruptions again, that many are.
+asking once does not. All pods under the same budgets stand behind one :class:`Gate`; while it is closed one of them
+is tried now and then, and when the budget says that it allows disruptions again, they are tried one after another.
+
+Never two at once: each eviction writes the budget's status, and one that comes upon another's write is tried again by
+the API server after half a second (``EvictionsRetry`` in kubernetes/kubernetes
+``pkg/registry/core/pod/storage/eviction.go``), while evictions in turn take a few milliseconds each.
 """
 
 import heapq
@@ -40,20 +44,23 @@ def gate_key(pod: Pod, budgets: Sequence[Budget]) -> GateKey | None:
 
 @dataclass(slots=True)
 class Gate:
-    """Counts what is tried against the budgets of one key. Times are in seconds since the epoch."""
+    """What is tried against the budgets of one key. Times are in seconds since the epoch."""
 
     allowed: int = 0
-    in_flight: int = 0
+    trying: bool = False
     probe_at: float = 0.0
     refusals: int = 0
     armed_for: float = 0.0
     waiting: list[tuple[Urgency, str]] = field(default_factory=list)
     members: set[str] = field(default_factory=set)
 
-    def free(self, now: float) -> int:
-        """Return how many more evictions may be tried now: as many as are allowed, or else a single probe."""
-        probe = 1 if now >= self.probe_at else 0
-        return max(0, max(self.allowed, probe) - self.in_flight)
+    def may_try(self, now: float) -> bool:
+        """Say whether an eviction may be tried now: while disruptions are allowed, or else as a probe."""
+        return not self.trying and not self.closed(now)
+
+    def closed(self, now: float) -> bool:
+        """Say whether the budgets are known to allow nothing, until they change or the next probe is due."""
+        return self.allowed == 0 and now < self.probe_at
 
     def accepted(self, now: float) -> None:
         """Note that an eviction went through: one disruption fewer is allowed, and the next one may be tried."""
@@ -62,13 +69,8 @@ class Gate:
         self.probe_at = now
 
     def refused(self, now: float, random: Random) -> None:
-        """Note that the budget refused: until it changes only probes are sent, ever more seldom.
-
-        Refusals of requests that were under way together count once.
-        """
+        """Note that the budget refused: until it changes only probes are sent, ever more seldom."""
         self.allowed = 0
-        if now < self.probe_at:
-            return
         self.probe_at = now + BUDGET_BACKOFF.delay(self.refusals, random)
         self.refusals += 1
 

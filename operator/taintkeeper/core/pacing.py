@@ -18,6 +18,9 @@ class Backoff:
         return float(doubled * (1.0 + self.jitter * random.random()))
 
 
+LONGEST_PAUSE_SECONDS = 300.0
+
+
 @dataclass(slots=True)
 class Throttle:
     """How many evictions may be under way: additive increase, multiplicative decrease, as TCP does.
@@ -48,8 +51,10 @@ class Throttle:
     def refused(self, retry_after: float, now: float, random: Random) -> None:
         """Note that the server asked to slow down, for ``retry_after`` seconds; zero when it named no time.
 
-        Refusals that arrive during a pause belong to requests sent before it and count once.
+        Refusals that arrive during a pause belong to requests sent before it and count once. No server may have us
+        wait longer than :data:`LONGEST_PAUSE_SECONDS`: a slip of its configuration must not stop evictions for days.
         """
+        retry_after = min(retry_after, LONGEST_PAUSE_SECONDS)
         if now < self.paused_until:
             self.paused_until = max(self.paused_until, now + retry_after)
             return

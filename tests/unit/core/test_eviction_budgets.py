@@ -260,20 +260,22 @@ def test_the_oldest_blocked_pod_is_the_one_that_waits_longest_now() -> None:
     assert bench.engine.queue.oldest_blocked(150.0) == 50.0
 
 
-def test_evictions_that_a_budget_refuses_together_count_as_one_refusal() -> None:
-    bench = EvictionBench(TAINTED, BudgetSeen(budget(allowed=3)), *pods(3), api=always(None))
-    probes = [effect for _, effect in bench.of(Evict)]
-    assert len(probes) == 3
-    for probe in probes:
-        bench.answer(probe, HELD_BY_BUDGET)
-    bench.run_until(5.0 * 1.25)
-    assert len(bench.of(Evict)) == 4
+def test_pods_under_one_budget_are_tried_one_after_another_whatever_it_allows() -> None:
+    bench = EvictionBench(TAINTED, BudgetSeen(budget(allowed=9)), *pods(10), api=always(None))
+    for _ in range(3):
+        assert len(bench.unanswered) == 1
+        bench.answer(bench.unanswered[0], ACCEPTED)
+    bench.see(budget(allowed=9))
+    assert len(bench.unanswered) == 1
 
 
-def test_no_more_are_under_way_than_the_budget_allows() -> None:
-    bench = EvictionBench(TAINTED, BudgetSeen(budget(allowed=2)), *pods(10), api=always(None))
-    assert len(bench.unanswered) == 2
-    bench.see(budget(allowed=4))
-    assert len(bench.unanswered) == 4
-    bench.answer(bench.unanswered[0], ACCEPTED)
-    assert len(bench.unanswered) == 3
+def test_pods_that_only_wait_for_their_turn_are_not_told_as_held() -> None:
+    bench = EvictionBench(TAINTED, BudgetSeen(budget(allowed=5)), *pods(5), api=Server(5))
+    bench.run_until(3600.0)
+    assert (len(bench.of(Evicted)), bench.of(Held)) == (5, [])
+
+
+def test_a_pod_that_comes_to_a_closed_gate_is_told_as_held_at_once() -> None:
+    bench = behind(Server(0), 1)
+    bench.see(pod("late"))
+    assert [effect.pod.name for _, effect in bench.of(Held)] == ["late"]

@@ -130,6 +130,20 @@ def test_a_pod_that_moves_is_judged_on_its_new_node_only() -> None:
     assert bench.times() == [160.0]
 
 
+@pytest.mark.parametrize(
+    ("answer", "limit"),
+    [(ACCEPTED, 9), (FORBIDDEN, 9), (Answer(500), 8), (Answer(0), 8)],
+    ids=["accepted", "refused", "500", "connection lost"],
+)
+def test_the_limit_rises_again_with_answers_but_not_with_a_server_that_fails(answer: Answer, limit: int) -> None:
+    bench = EvictionBench(TAINTED, *pods(16), api=always(None))
+    bench.answer(bench.unanswered[0], THROTTLED)
+    assert bench.engine.queue.limit == 8
+    for effect in list(bench.unanswered[:12]):
+        bench.answer(effect, answer)
+    assert bench.engine.queue.limit == limit
+
+
 @pytest.mark.parametrize("concurrency", [1, 16])
 def test_our_own_pod_is_tried_when_nothing_else_is_due_or_under_way_any_more(concurrency: int) -> None:
     options = EvictionOptions(concurrency=concurrency, own=("default", "p000"))

@@ -1,4 +1,4 @@
-"""How many evictions may be tried against a budget, and who is next."""
+"""When an eviction may be tried against a budget, and who is next."""
 
 from random import Random
 
@@ -26,20 +26,19 @@ def test_pods_under_the_same_budgets_stand_behind_one_gate(
 
 
 @pytest.mark.parametrize(
-    ("gate", "free"),
+    ("gate", "may_try", "closed"),
     [
-        pytest.param(Gate(), 1, id="a closed gate lets one probe through"),
-        pytest.param(Gate(in_flight=1), 0, id="but not a second one"),
-        pytest.param(Gate(probe_at=10.1), 0, id="and none before its time"),
-        pytest.param(Gate(probe_at=10.0), 1, id="but one at its time"),
-        pytest.param(Gate(allowed=3), 3, id="as many as are allowed"),
-        pytest.param(Gate(allowed=3, in_flight=2), 1, id="less those under way"),
-        pytest.param(Gate(allowed=3, in_flight=5), 0, id="and never fewer than none"),
-        pytest.param(Gate(allowed=3, probe_at=99.0), 3, id="what is allowed does not wait for a probe"),
+        pytest.param(Gate(), True, False, id="a gate of which nothing is known lets a probe through"),
+        pytest.param(Gate(trying=True), False, False, id="but not a second one"),
+        pytest.param(Gate(probe_at=10.1), False, True, id="a refusal closes it"),
+        pytest.param(Gate(probe_at=10.0), True, False, id="until the next probe is due"),
+        pytest.param(Gate(allowed=3), True, False, id="what is allowed may be tried"),
+        pytest.param(Gate(allowed=3, trying=True), False, False, id="but never two at once"),
+        pytest.param(Gate(allowed=3, probe_at=99.0), True, False, id="what is allowed does not wait for a probe"),
     ],
 )
-def test_as_many_may_be_tried_as_are_allowed_or_else_one(gate: Gate, free: int) -> None:
-    assert gate.free(10.0) == free
+def test_one_at_a_time_may_be_tried_while_the_gate_is_not_closed(gate: Gate, *, may_try: bool, closed: bool) -> None:
+    assert (gate.may_try(10.0), gate.closed(10.0)) == (may_try, closed)
 
 
 def test_refusals_make_probes_ever_more_seldom_from_5_s_to_60_s() -> None:
@@ -53,21 +52,13 @@ def test_refusals_make_probes_ever_more_seldom_from_5_s_to_60_s() -> None:
         assert least <= pause <= least * 1.25
 
 
-def test_refusals_of_requests_that_were_under_way_together_count_once() -> None:
-    gate = Gate(allowed=3)
-    gate.refused(0.0, Random(1))
-    at = gate.probe_at
-    gate.refused(1.0, Random(1))
-    assert (gate.probe_at, gate.refusals) == (at, 1)
-
-
 def test_after_an_accepted_eviction_one_fewer_is_allowed_and_the_next_may_be_tried() -> None:
     gate = Gate(allowed=2, probe_at=99.0, refusals=4)
     gate.accepted(10.0)
     assert (gate.allowed, gate.probe_at, gate.refusals) == (1, 10.0, 0)
     gate.accepted(11.0)
     gate.accepted(12.0)
-    assert (gate.allowed, gate.free(12.0)) == (0, 1)
+    assert (gate.allowed, gate.may_try(12.0)) == (0, True)
 
 
 @pytest.mark.parametrize(

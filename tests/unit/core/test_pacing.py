@@ -63,7 +63,8 @@ def test_successes_raise_the_limit_one_by_one_up_to_the_maximum() -> None:
     [
         pytest.param(0.0, [1.0, 2.0, 4.0], id="no time named: a growing pause of our own"),
         pytest.param(3.0, [3.0, 3.0, 4.0], id="the server's time where it is longer"),
-        pytest.param(600.0, [600.0, 600.0, 600.0], id="however long it is"),
+        pytest.param(300.0, [300.0, 300.0, 300.0], id="however long it is"),
+        pytest.param(86400.0, [300.0, 300.0, 300.0], id="within reason"),
     ],
 )
 def test_the_pause_is_the_servers_or_our_own_if_that_is_longer(retry_after: float, pauses: list[float]) -> None:
