@@ -21,6 +21,7 @@ from taintkeeper.cluster.credentials import Credentials
 from taintkeeper.cluster.events import EventSink, Notice
 from taintkeeper.cluster.writer import ApiWriter, DryWriter, Writer
 from taintkeeper.controllers.node_taint import NodeTaint
+from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.tainting import TaintOptions
@@ -57,8 +58,16 @@ class Taintkeeper:
         self._servers = Servers()
         self._tasks: set[asyncio.Task[None]] = set()
         self._missing: str | None = "not checked yet"
-        self._node_taint = self._make_node_taint() if NODE_TAINT in settings.controllers else None
-        self._eviction = self._make_eviction() if TAINT_EVICTION in settings.controllers else None
+        around = Surroundings(
+            writer=self._writer,
+            send=self._send,
+            registry=self._metrics.registry,
+            clock=self._clock,
+            random=self._random,
+            crashed=self._crashed,
+        )
+        self._node_taint = self._make_node_taint(around) if NODE_TAINT in settings.controllers else None
+        self._eviction = self._make_eviction(around) if TAINT_EVICTION in settings.controllers else None
         audiences = [Audience(each, each.resources) for each in self._controllers()]
         self._views = Views(
             self._client, self._random, audiences, as_seen=self._writer.as_seen, failed=self._watch_failed
@@ -123,7 +132,7 @@ class Taintkeeper:
     def _controllers(self) -> list[NodeTaint | TaintEviction]:
         return [each for each in (self._node_taint, self._eviction) if each is not None]
 
-    def _make_node_taint(self) -> NodeTaint:
+    def _make_node_taint(self, around: Surroundings) -> NodeTaint:
         settings = self._settings
         rates = Rates(
             normal=settings.node_eviction_rate,
@@ -133,32 +142,16 @@ class Taintkeeper:
             large_cluster_size=settings.large_cluster_size_threshold,
         )
         options = TaintOptions(rates, settings.node_monitor_grace_period)
-        return NodeTaint(
-            options,
-            self._writer,
-            self._send,
-            self._metrics.registry,
-            clock=self._clock,
-            random=self._random,
-            crashed=self._crashed,
-        )
+        return NodeTaint(options, around)
 
-    def _make_eviction(self) -> TaintEviction:
+    def _make_eviction(self, around: Surroundings) -> TaintEviction:
         name, namespace = os.environ.get("POD_NAME"), os.environ.get("POD_NAMESPACE")
         options = EvictionOptions(
             concurrency=self._settings.max_concurrent_evictions,
             confirm_seconds=float("inf") if self._settings.dry_run else 60.0,
             own=(namespace, name) if name and namespace else None,
         )
-        return TaintEviction(
-            options,
-            self._writer,
-            self._send,
-            self._metrics.registry,
-            clock=self._clock,
-            random=self._random,
-            crashed=self._crashed,
-        )
+        return TaintEviction(options, around)
 
     async def _find_missing(self) -> str | None:
         needed = {permission for each in self._controllers() for permission in each.permissions}

@@ -14,6 +14,7 @@ from prometheus_client.core import Metric
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.writer import DryWriter
 from taintkeeper.controllers.node_taint import NodeTaint
+from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.answers import Outcome
 from taintkeeper.core.eviction_queue import EvictionOptions
@@ -35,11 +36,15 @@ def everything() -> CollectorRegistry:
     metrics.watch_failed("pods")
     metrics.event_dropped()
     metrics.observe_freshness(lambda: {"nodes": 0.0, "pods": float("-inf")}, lambda: True)
-    clock, writer = SteadyClock(), DryWriter(lambda _: None)
-    eviction = TaintEviction(
-        EvictionOptions(), writer, print, metrics.registry, clock=clock, random=Random(0), crashed=print
+    around = Surroundings(
+        writer=DryWriter(lambda _: None),
+        send=print,
+        registry=metrics.registry,
+        clock=SteadyClock(),
+        random=Random(0),
+        crashed=print,
     )
-    taint = NodeTaint(TaintOptions(), writer, print, metrics.registry, clock=clock, random=Random(0), crashed=print)
+    eviction, taint = TaintEviction(EvictionOptions(), around), NodeTaint(TaintOptions(), around)
     down = node("n1", no_execute("foo"), conditions={"Ready": "Unknown"}, zone="z1")
     for event in (NodeSeen(down), NodeSeen(node("n2", conditions={"Ready": "True"}, zone="z1")), Knowledge(fresh=True)):
         taint.feed(event)

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.events import Notice
+from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core import messages as m
 from taintkeeper.core.answers import Answer
@@ -80,12 +81,14 @@ class EvictionBench:
         self.clock = SteadyClock()
         self.controller = TaintEviction(
             EvictionOptions(concurrency=concurrency),
-            self.writer,
-            self._send,
-            self.registry,
-            clock=self.clock,
-            random=Random(0),
-            crashed=self.crashes.append,
+            Surroundings(
+                writer=self.writer,
+                send=self._send,
+                registry=self.registry,
+                clock=self.clock,
+                random=Random(0),
+                crashed=self.crashes.append,
+            ),
         )
 
         if gone_after is not None:

@@ -13,6 +13,7 @@ from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.events import Notice
 from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.node_taint.controller import CONCURRENT_WRITES, PERMISSIONS
+from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.messages import Knowledge, NodeSeen, NodeWritten, TaintInput, WriteResult
 from taintkeeper.core.objects import Node, PodRef, Taint
@@ -71,12 +72,14 @@ class TaintBench:
         self.notices: list[Notice] = []
         self.controller = NodeTaint(
             TaintOptions(),
-            self.writer,
-            self._send,
-            self.registry,
-            clock=SteadyClock(),
-            random=Random(0),
-            crashed=self.crashes.append,
+            Surroundings(
+                writer=self.writer,
+                send=self._send,
+                registry=self.registry,
+                clock=SteadyClock(),
+                random=Random(0),
+                crashed=self.crashes.append,
+            ),
         )
 
     def _send(self, notice: Notice) -> None:

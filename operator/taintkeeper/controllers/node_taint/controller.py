@@ -1,18 +1,12 @@
 """Carries out what the taint engine decides."""
 
 import asyncio
-from collections.abc import Callable
-from random import Random
-
-from prometheus_client import CollectorRegistry
 
 from taintkeeper.cluster.access import Permission
-from taintkeeper.cluster.clock import SteadyClock
-from taintkeeper.cluster.events import Notice
-from taintkeeper.cluster.writer import Writer
 from taintkeeper.controllers.node_taint.metrics import TaintMetrics
 from taintkeeper.controllers.node_taint.reports import TaintReports
 from taintkeeper.controllers.shell import Shell
+from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.core import messages as m
 from taintkeeper.core.tainting import TaintEngine, TaintOptions
 
@@ -27,22 +21,14 @@ class NodeTaint:
     permissions = PERMISSIONS
     resources = frozenset({"nodes"})
 
-    def __init__(
-        self,
-        options: TaintOptions,
-        writer: Writer,
-        send: Callable[[Notice], None],
-        registry: CollectorRegistry,
-        *,
-        clock: SteadyClock,
-        random: Random,
-        crashed: Callable[[BaseException], None],
-    ) -> None:
-        self._writer = writer
-        self._reports = TaintReports(send)
-        self._metrics = TaintMetrics(registry)
-        self._engine = TaintEngine(options, random)
-        self._shell: Shell[m.TaintInput, m.TaintEffect] = Shell(self._engine, clock, self._perform, crashed)
+    def __init__(self, options: TaintOptions, around: Surroundings) -> None:
+        self._writer = around.writer
+        self._reports = TaintReports(around.send)
+        self._metrics = TaintMetrics(around.registry)
+        self._engine = TaintEngine(options, around.random)
+        self._shell: Shell[m.TaintInput, m.TaintEffect] = Shell(
+            self._engine, around.clock, self._perform, around.crashed
+        )
         # One write a node at most, but when a thousand nodes fail together they must not all be sent at once.
         self._places = asyncio.Semaphore(CONCURRENT_WRITES)
         self._metrics.observe(self._engine.book)

@@ -1,15 +1,8 @@
 """Carries out what the eviction engine decides."""
 
-from collections.abc import Callable
-from random import Random
-
-from prometheus_client import CollectorRegistry
-
 from taintkeeper.cluster.access import Permission
-from taintkeeper.cluster.clock import SteadyClock
-from taintkeeper.cluster.events import Notice
-from taintkeeper.cluster.writer import Writer
 from taintkeeper.controllers.shell import Shell
+from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction.metrics import EvictionMetrics
 from taintkeeper.controllers.taint_eviction.reports import EvictionReports
 from taintkeeper.core import messages as m
@@ -35,23 +28,15 @@ class TaintEviction:
     permissions = PERMISSIONS
     resources = frozenset({"nodes", "pods", "poddisruptionbudgets"})
 
-    def __init__(
-        self,
-        options: EvictionOptions,
-        writer: Writer,
-        send: Callable[[Notice], None],
-        registry: CollectorRegistry,
-        *,
-        clock: SteadyClock,
-        random: Random,
-        crashed: Callable[[BaseException], None],
-    ) -> None:
-        self._writer = writer
-        self._reports = EvictionReports(send)
-        self._metrics = EvictionMetrics(registry)
-        self._engine = EvictionEngine(options, random)
-        self._shell: Shell[m.EvictionInput, m.EvictionEffect] = Shell(self._engine, clock, self._perform, crashed)
-        self._metrics.observe(self._engine.queue, clock)
+    def __init__(self, options: EvictionOptions, around: Surroundings) -> None:
+        self._writer = around.writer
+        self._reports = EvictionReports(around.send)
+        self._metrics = EvictionMetrics(around.registry)
+        self._engine = EvictionEngine(options, around.random)
+        self._shell: Shell[m.EvictionInput, m.EvictionEffect] = Shell(
+            self._engine, around.clock, self._perform, around.crashed
+        )
+        self._metrics.observe(self._engine.queue, around.clock)
 
     @property
     def busy(self) -> bool:

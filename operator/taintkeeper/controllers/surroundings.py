@@ -1,0 +1,26 @@
+"""What the controllers are given to work with."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+from prometheus_client import CollectorRegistry
+
+from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.events import Notice
+from taintkeeper.cluster.writer import Writer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What every controller works with.
+
+    ``send`` takes events for people, ``registry`` the metrics; ``crashed`` is told of a fault of our own.
+    """
+
+    writer: Writer
+    send: Callable[[Notice], None]
+    registry: CollectorRegistry
+    clock: SteadyClock
+    random: Random
+    crashed: Callable[[BaseException], None]
