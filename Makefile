@@ -25,6 +25,7 @@ demo: $(VENV)/.ready ## Watch the operator do its job (CLUSTER=embedded|real|kub
 	@$(BIN)/python -m demo --cluster $(CLUSTER)
 
 test: lint types contract $(VENV)/.ready ## Lint, types, import contract, unit tests, cluster tests
+	$(BIN)/python -m testbed.real build --if-possible
 	$(BIN)/pytest --cluster both $(PYTEST_ARGS)
 
 lint: $(VENV)/.ready ## Check style and format
