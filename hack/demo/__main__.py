@@ -48,7 +48,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     clock = Clock()
     timeline = Timeline(clock)
     try:
-        with _bed(options, clock, timeline) as bed:
+        with _bed(options, timeline) as bed:
+            # Building, starting and asking are no part of the story.
+            clock.restart()
             timeline.say(f"Taintkeeper at work on {bed.title}", Tone.HEADING)
             timeline.say(
                 "Told from what the API shows: seconds since the start, who it is about, what happened.", Tone.ASIDE
@@ -72,7 +74,7 @@ def _perform(bed: Bed, clock: Clock, timeline: Timeline, operator_args: Sequence
     return code
 
 
-def _bed(options: argparse.Namespace, clock: Clock, timeline: Timeline) -> contextlib.AbstractContextManager[Bed]:
+def _bed(options: argparse.Namespace, timeline: Timeline) -> contextlib.AbstractContextManager[Bed]:
     if options.cluster == "embedded":
         return beds.embedded()
     if options.cluster == "real":
@@ -82,7 +84,6 @@ def _bed(options: argparse.Namespace, clock: Clock, timeline: Timeline) -> conte
         timeline.say(line, hanging=10)
     if not options.yes and not _agreed():
         raise guest.RefusedError("nothing was done")
-    clock.restart()
     return contextlib.nullcontext(Bed(visit.server, visit.kubeconfig, is_ours=False))
 
 
