@@ -47,6 +47,7 @@ class ConditionWire(_Wire, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
+    last_heartbeat_time: datetime | None = None
     last_transition_time: datetime | None = None
 
 
@@ -200,6 +201,7 @@ def decode_pod(raw: bytes | msgspec.Raw) -> Pod:
     bound = (scheduled and scheduled.last_transition_time) or status.start_time or meta.creation_timestamp
     return Pod(
         ref=PodRef(intern(meta.namespace), meta.name, meta.uid),
+        version=int(meta.resource_version) if meta.resource_version.isdecimal() else 0,
         node=intern(spec.node_name),
         bound=_epoch(bound),
         tolerations=_tolerations(spec.tolerations),
@@ -222,14 +224,12 @@ def decode_node(raw: bytes | msgspec.Raw) -> Node:
         uid=wire.metadata.uid,
         resource_version=wire.metadata.resource_version,
         created=_epoch(wire.metadata.creation_timestamp),
-        taints=tuple(
-            Taint(t.key, t.effect, t.value, None if t.time_added is None else t.time_added.timestamp())
-            for t in wire.spec.taints or ()
-        ),
-        conditions=tuple(Condition(c.type, c.status, c.reason) for c in wire.status.conditions or ()),
+        taints=tuple(Taint(t.key, t.effect, t.value, _epoch_or_none(t.time_added)) for t in wire.spec.taints or ()),
+        conditions=tuple(_condition(each) for each in wire.status.conditions or ()),
         unschedulable=wire.spec.unschedulable,
         zone=zone_key(labels),
         excluded=EXCLUDE_LABEL in labels,
+        labels=labels,
         first_seen=decode_first_seen((wire.metadata.annotations or {}).get(FIRST_SEEN_ANNOTATION)),
     )
 
@@ -282,6 +282,15 @@ def timestamp(seconds: float, *, digits: int = 0) -> str:
 
 def _epoch(moment: datetime | None) -> float:
     return 0.0 if moment is None else moment.timestamp()
+
+
+def _epoch_or_none(moment: datetime | None) -> float | None:
+    return None if moment is None else moment.timestamp()
+
+
+def _condition(wire: ConditionWire) -> Condition:
+    heartbeat, transition = _epoch_or_none(wire.last_heartbeat_time), _epoch_or_none(wire.last_transition_time)
+    return Condition(wire.type, wire.status, wire.reason, heartbeat, transition)
 
 
 def _selector(wire: SelectorWire) -> Selector:

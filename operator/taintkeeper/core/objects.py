@@ -37,11 +37,16 @@ class Toleration:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition in a node's status; ``reason`` is the kubelet's own word for it."""
+    """A condition in a node's status; ``reason`` is the kubelet's own word for it.
+
+    ``heartbeat`` and ``transition`` are by the node's own clock, in seconds since the epoch, None where not given.
+    """
 
     type: str
     status: str
     reason: str = ""
+    heartbeat: float | None = None
+    transition: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,7 @@ class Node:
     unschedulable: bool = False
     zone: str = ""
     excluded: bool = False
+    labels: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     first_seen: Mapping[str, float] = field(default_factory=dict)
 
     def condition(self, type_: str) -> Condition | None:
@@ -95,9 +101,13 @@ class PodRef:
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod as it was last seen. ``bound`` is when it came to its node, in seconds since the epoch."""
+    """A pod as it was last seen. ``bound`` is when it came to its node, in seconds since the epoch.
+
+    ``version`` is its resourceVersion: a number that grows with every change (KEP-5504), zero where it is not known.
+    """
 
     ref: PodRef
+    version: int = 0
     node: str = ""
     bound: float = 0.0
     tolerations: tuple[Toleration, ...] = ()

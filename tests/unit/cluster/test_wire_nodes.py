@@ -51,9 +51,10 @@ def test_a_node_is_read_with_all_that_decisions_rest_on() -> None:
     assert (node.name, node.uid, node.resource_version, node.created) == ("n1", "n1-uid", "17", BORN)
     assert node.taints == (Taint("foo", "NoExecute", "bar", BORN + 10.0),)
     assert node.conditions == (
-        Condition("Ready", "Unknown", "KubeletReady"),
-        Condition("DiskPressure", "True", "KubeletDiskPressure"),
+        Condition("Ready", "Unknown", "KubeletReady", heartbeat=BORN, transition=BORN),
+        Condition("DiskPressure", "True", "KubeletDiskPressure", heartbeat=BORN, transition=BORN),
     )
+    assert node.labels == labels
     assert node.unschedulable
     assert "r" in node.zone
     assert "z" in node.zone

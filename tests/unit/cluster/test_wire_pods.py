@@ -35,7 +35,7 @@ def test_a_pod_is_read_with_all_that_decisions_rest_on() -> None:
         spec={"tolerations": tolerations, "priority": 1000, "priorityClassName": "high"},
         status={"conditions": [condition("PodScheduled", at=EARLY), condition("Ready", at=LATE)]},
     )
-    assert pod.ref == PodRef("default", "p1", "p1-uid")
+    assert (pod.ref, pod.version) == (PodRef("default", "p1", "p1-uid"), 17)
     assert (pod.node, pod.bound, pod.phase, pod.priority) == ("n1", BORN + HOUR, "Running", 1000)
     assert pod.tolerations == (
         Toleration("node.kubernetes.io/not-ready", "Exists", effect="NoExecute", seconds=300),
