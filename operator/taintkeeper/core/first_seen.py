@@ -22,6 +22,11 @@ def believable(taint: Taint, *, node_created: float, now: float) -> bool:
     return taint.time_added is not None and node_created - CLOCK_TOLERANCE_SECONDS <= taint.time_added <= now
 
 
+def plausible(memory: Mapping[str, float], *, node_created: float) -> dict[str, float]:
+    """Return what of a node's own memory can be true: nothing was seen on a node long before it existed."""
+    return {taint: at for taint, at in memory.items() if at >= node_created - CLOCK_TOLERANCE_SECONDS}
+
+
 def started(taint: Taint, memory: Mapping[str, float], *, node_created: float, now: float) -> float:
     """Return since when the taint counts, in seconds since the epoch; the older of memory and believable time."""
     remembered = min(memory.get(str(taint), now), now)

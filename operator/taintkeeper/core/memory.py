@@ -1,28 +1,64 @@
-"""Keeps on each node the memory of when its taints were first seen, level triggered."""
+"""Keeps on each node the memory of when its taints were first seen, level triggered.
+
+Several operators may do so at once: one in the cluster and one on somebody's laptop. Each writes the whole memory, and
+none is told apart from another. They agree since every time that one of them puts on a node is taken over by the
+others where it is older than their own. Only what is new on the node is taken over: what one has written or read there
+before belongs to a taint that may have been removed and added again since.
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
-from taintkeeper.core.first_seen import remember
+from taintkeeper.core.first_seen import plausible, remember
 from taintkeeper.core.messages import NodeWritten, Remember, WriteResult
 from taintkeeper.core.objects import Node
-from taintkeeper.core.pacing import Backoff
+from taintkeeper.core.pacing import WRITE_BACKOFF
 
-WRITE_BACKOFF = Backoff(base=0.5, cap=30.0)
 SAME_SECONDS = 0.001
+REST_SECONDS = 1.0
+"""How long a node is left alone after a write, so that no disagreement of any kind can become a hot loop."""
 
 
 @dataclass(slots=True)
 class NodeMemory:
-    """A node, what is remembered of its taints, and what the node itself holds of that."""
+    """A node, what is remembered of its taints, and what the node itself holds of that.
+
+    ``sent`` is what we wrote last, arrived or not, and ``writing`` says that its answer is still to come. ``answered``
+    is the node as it was after our last write, until the watch has caught up with that. ``retry_at`` is in seconds
+    since the epoch.
+    """
 
     node: Node
     memory: dict[str, float]
     written: Mapping[str, float]
-    sent: Mapping[str, float] | None = None
+    sent: Mapping[str, float] = field(default_factory=dict)
+    writing: bool = False
+    answered: Node | None = None
     failures: int = 0
     retry_at: float = 0.0
+
+    def read(self, node: Node) -> None:
+        """Take over what somebody else has put on the node, where that is older than what is remembered here.
+
+        The answer to a write may overtake the watch, whose events are then too old to tell what is on the node.
+        """
+        if self.answered is not None and node.older_than(self.answered):
+            return
+        self.answered = None
+        for name, at in plausible(node.first_seen, node_created=node.created).items():
+            known = _holds(self.written, name, at) or _holds(self.sent, name, at)
+            if name in self.memory and not known:
+                self.memory[name] = min(self.memory[name], at)
+        self.written = node.first_seen
+
+    def arrived(self, node: Node | None) -> None:
+        """Note that what was sent is on the node, and how the server answered: with the node as it then was, if so."""
+        if node is None:
+            self.written = self.sent
+        elif not node.older_than(self.node):
+            self.written, self.answered = node.first_seen, node
+        self.failures = 0
 
 
 class MemoryKeeper:
@@ -40,20 +76,21 @@ class MemoryKeeper:
     def seen(self, node: Node, now: float) -> bool:
         """Take in the node as it is now; return whether its taints or their times differ from before.
 
-        The annotation on the node is read only when the node is new to us: a restart goes on where it was left, and
-        from then on what is remembered here is newer.
+        For a node that is new to us the annotation on it is the memory: a restart goes on where it was left.
         """
         known = self._nodes.get(node.name)
         if known is not None and node.older_than(known.node):
             return False
         if known is None or known.node.uid != node.uid:
-            memory = remember(node.taints, (), node.first_seen, node_created=node.created, now=now)
+            trusted = plausible(node.first_seen, node_created=node.created)
+            memory = remember(node.taints, (), trusted, node_created=node.created, now=now)
             known = self._nodes[node.name] = NodeMemory(node, memory, node.first_seen)
             changed = True
         else:
             before, old = known.node.taints, known.memory
             known.memory = remember(node.taints, before, old, node_created=node.created, now=now)
-            known.node, known.written = node, node.first_seen
+            known.read(node)
+            known.node = node
             changed = before != node.taints or old != known.memory
         if not _same(known.memory, known.written):
             self._dirty.add(node.name)
@@ -65,16 +102,21 @@ class MemoryKeeper:
         self._dirty.discard(name)
 
     def answered(self, event: NodeWritten, now: float) -> None:
-        """Note how a write ended; one that failed is tried again after a growing pause."""
+        """Note how a write ended; one that failed is tried again after a growing pause.
+
+        Of the node in the answer only the memory counts. Its taints come with the watch, one change after the other:
+        a jump ahead could miss that a taint was removed and added again, and so began anew.
+        """
         known = self._nodes.get(event.name)
-        if known is None:
+        if known is None or not known.writing:
             return
+        known.writing = False
         if event.result is WriteResult.DONE:
-            known.written, known.failures = known.sent or {}, 0
+            known.arrived(event.node)
+            known.retry_at = now + REST_SECONDS
         else:
             known.retry_at = now + WRITE_BACKOFF.delay(known.failures, self._random)
             known.failures += 1
-        known.sent = None
         self._dirty.add(event.name)
 
     def writes(self, now: float) -> list[Remember]:
@@ -84,18 +126,22 @@ class MemoryKeeper:
             known = self._nodes[name]
             if _same(known.memory, known.written):
                 self._dirty.discard(name)
-            elif known.sent is None and known.retry_at <= now:
+            elif not known.writing and known.retry_at <= now:
                 self._dirty.discard(name)
-                known.sent = dict(known.memory)
+                known.sent, known.writing = dict(known.memory), True
                 found.append(Remember(name, known.node.uid, known.sent))
         return found
 
     def wake_at(self) -> float | None:
-        """Return when the next failed write is due again, in seconds since the epoch."""
+        """Return when the next write that had to wait is due, in seconds since the epoch."""
         waiting = (self._nodes[name] for name in self._dirty)
-        return min((known.retry_at for known in waiting if known.sent is None), default=None)
+        return min((known.retry_at for known in waiting if not known.writing), default=None)
 
 
 def _same(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
     """Compare with a tolerance, since times lose their last digits in the annotation."""
-    return left.keys() == right.keys() and all(abs(left[key] - right[key]) < SAME_SECONDS for key in left)
+    return left.keys() == right.keys() and all(_holds(left, name, at) for name, at in right.items())
+
+
+def _holds(memory: Mapping[str, float], name: str, at: float) -> bool:
+    return name in memory and abs(memory[name] - at) < SAME_SECONDS

@@ -18,6 +18,9 @@ class Backoff:
         return float(doubled * (1.0 + self.jitter * random.random()))
 
 
+WRITE_BACKOFF = Backoff(base=0.5, cap=30.0)
+"""How long a write to a node waits after one that failed."""
+
 LONGEST_PAUSE_SECONDS = 300.0
 
 

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from taintkeeper.core.memory import MemoryKeeper
+from taintkeeper.core.memory import REST_SECONDS, MemoryKeeper
 from taintkeeper.core.messages import NodeWritten, Remember, WriteResult
 from taintkeeper.core.objects import Node
 from tests.unit.core.builders import FOO, no_execute, node, not_ready, unreachable
@@ -49,11 +49,97 @@ def test_a_restart_goes_on_with_what_the_node_remembers() -> None:
     assert found.writes(500.0) == []
 
 
-def test_what_was_remembered_here_is_newer_than_the_node() -> None:
+def test_a_newer_time_on_the_node_is_not_taken_over_but_put_right() -> None:
     found = keeper(TAINTED)
     found.writes(0.0)
-    found.seen(replace(TAINTED, first_seen={NAME: 50.0}), 60.0)
+    found.answered(done(), 1.0)
+    assert not found.seen(replace(TAINTED, first_seen={NAME: 50.0}), 60.0)
     assert memory_of(found) == {NAME: 0.0}
+    assert found.writes(60.0) == [Remember("n1", "n1-uid", {NAME: 0.0})]
+
+
+def test_an_older_time_that_somebody_else_puts_on_the_node_is_taken_over() -> None:
+    found = keeper(TAINTED, now=60.0)
+    assert found.seen(replace(TAINTED, first_seen={NAME: 50.0}), 61.0)
+    assert memory_of(found) == {NAME: 50.0}
+    assert found.writes(61.0) == []
+
+
+@pytest.mark.parametrize("at", [pytest.param(-301.0, id="alone"), pytest.param(-1e9, id="by far")])
+def test_a_time_long_before_the_node_existed_is_not_taken_over(at: float) -> None:
+    young = replace(TAINTED, created=0.0)
+    found = keeper(young, now=60.0)
+    assert not found.seen(replace(young, first_seen={NAME: at}), 61.0)
+    assert memory_of(found) == memory_of(keeper(replace(young, first_seen={NAME: at}), now=60.0)) == {NAME: 60.0}
+
+
+def sent_and_added_again() -> MemoryKeeper:
+    """Return a keeper whose write is under way while the taint is removed and added again."""
+    found = keeper(replace(TAINTED, resource_version="1"))
+    found.writes(0.0)
+    found.seen(node("n1", resource_version="2"), 1.0)
+    found.seen(replace(TAINTED, resource_version="3"), 2.0)
+    return found
+
+
+def test_a_taint_that_was_added_again_does_not_take_over_the_time_that_is_still_on_the_node() -> None:
+    found = keeper(replace(TAINTED, first_seen={NAME: 0.0}), now=9.0)
+    found.seen(node("n1", first_seen={NAME: 0.0}), 10.0)
+    found.seen(replace(TAINTED, first_seen={NAME: 0.0}), 11.0)
+    assert memory_of(found) == {NAME: 11.0}
+
+
+def test_a_taint_that_was_added_again_does_not_take_over_what_we_sent_ourselves() -> None:
+    found = sent_and_added_again()
+    found.seen(replace(TAINTED, resource_version="4", first_seen={NAME: 0.0}), 3.0)
+    assert memory_of(found) == {NAME: 2.0}
+
+
+def test_nor_what_we_sent_and_got_no_answer_for() -> None:
+    found = sent_and_added_again()
+    found.answered(NodeWritten("n1", WriteResult.FAILED), 2.5)
+    found.seen(replace(TAINTED, resource_version="4", first_seen={NAME: 0.0}), 3.0)
+    assert memory_of(found) == {NAME: 2.0}
+
+
+def answer(version: str, **memory: float) -> NodeWritten:
+    first_seen = {f"{key}:NoExecute": at for key, at in memory.items()}
+    return NodeWritten("n1", WriteResult.DONE, replace(TAINTED, resource_version=version, first_seen=first_seen))
+
+
+def test_events_that_an_answer_has_overtaken_do_not_tell_what_is_on_the_node() -> None:
+    found = keeper(replace(TAINTED, resource_version="1"))
+    found.writes(0.0)
+    found.answered(answer("9", foo=0.0), 1.0)
+    found.seen(replace(TAINTED, resource_version="2"), 2.0)
+    assert found.writes(5.0) == []
+    found.seen(replace(TAINTED, resource_version="10", first_seen={}), 6.0)
+    assert found.writes(6.0) == [Remember("n1", "n1-uid", {NAME: 0.0})]
+
+
+def test_events_that_an_answer_has_overtaken_still_tell_of_taints() -> None:
+    found = keeper(replace(TAINTED, resource_version="1"))
+    found.writes(0.0)
+    found.answered(answer("9", foo=0.0), 1.0)
+    assert found.seen(node("n1", resource_version="2"), 2.0)
+    assert found.seen(replace(TAINTED, resource_version="3"), 3.0)
+    assert memory_of(found) == {NAME: 3.0}
+
+
+def test_an_answer_that_the_watch_has_overtaken_does_not_tell_what_is_on_the_node() -> None:
+    found = keeper(replace(TAINTED, resource_version="1"))
+    found.writes(0.0)
+    found.seen(replace(TAINTED, resource_version="9", first_seen={NAME: 5.0}), 1.0)
+    found.answered(answer("2", foo=0.0), 2.0)
+    assert found.writes(5.0) == [Remember("n1", "n1-uid", {NAME: 0.0})]
+
+
+def test_a_late_answer_about_a_node_of_the_same_name_that_is_no_more_tells_nothing() -> None:
+    found = keeper(TAINTED)
+    found.writes(0.0)
+    found.seen(replace(TAINTED, uid="another", first_seen={NAME: 0.0}), 9.0)
+    found.answered(done(), 10.0)
+    assert found.writes(20.0) == []
 
 
 def test_a_node_is_written_again_when_its_memory_is_tampered_with() -> None:
@@ -84,7 +170,16 @@ def test_one_write_is_under_way_for_each_node_and_the_rest_follows() -> None:
     found.seen(node("n1", BARE, no_execute("bar", None)), 1.0)
     assert (found.writes(1.0), found.wake_at()) == ([], None)
     found.answered(done(), 2.0)
-    assert found.writes(2.0) == [Remember("n1", "n1-uid", {NAME: 0.0, "bar:NoExecute": 1.0})]
+    assert found.writes(2.0 + REST_SECONDS) == [Remember("n1", "n1-uid", {NAME: 0.0, "bar:NoExecute": 1.0})]
+
+
+def test_a_node_is_left_alone_for_a_moment_after_a_write() -> None:
+    found = keeper(TAINTED)
+    found.writes(0.0)
+    found.answered(done(), 10.0)
+    found.seen(node("n1", first_seen={NAME: 0.0}), 10.1)
+    assert (found.writes(10.1), found.wake_at()) == ([], 10.0 + REST_SECONDS)
+    assert found.writes(10.0 + REST_SECONDS) == [Remember("n1", "n1-uid", {})]
 
 
 @pytest.mark.parametrize("result", [WriteResult.FAILED, WriteResult.CONFLICT, WriteResult.GONE])
@@ -110,8 +205,8 @@ def test_after_a_success_the_next_pause_is_short_again() -> None:
     for now, result in ((0.0, WriteResult.FAILED), (10.0, WriteResult.FAILED), (20.0, WriteResult.DONE)):
         found.writes(now)
         found.answered(NodeWritten("n1", result), now)
-    found.seen(node("n1"), 30.0)
-    found.writes(30.0)
+    found.seen(replace(TAINTED, first_seen={}), 30.0)
+    assert len(found.writes(30.0)) == 1
     found.answered(NodeWritten("n1", WriteResult.FAILED), 30.0)
     at = found.wake_at()
     assert at is not None
