@@ -45,11 +45,16 @@ def classify(answer: Answer, *, budgets: int) -> Outcome:
 
     ``budgets`` decides what a bare 500 means: the Eviction API refuses a pod under more than one budget that way,
     and says so in the message alone.
+
+    A 409 has several meanings that only its message tells apart: another pod has the name (the UID of the precondition
+    does not match), the pod changed while it was being evicted, or too many evictions at once wrote to its budget's
+    status. To call all of them gone would leave a pod in its place; so each is tried again soon, and whether the pod
+    is gone is for the watch, or the next answer, to tell.
     """
     match answer.status:
         case status if 200 <= status < 300:
             return Outcome.ACCEPTED
-        case 404 | 409:
+        case 404:
             return Outcome.GONE
         case 429:
             return Outcome.BUDGET if CAUSE_DISRUPTION_BUDGET in answer.causes else Outcome.THROTTLED
@@ -58,7 +63,7 @@ def classify(answer: Answer, *, budgets: int) -> Outcome:
             return Outcome.NAMESPACE_TERMINATING if terminating else Outcome.FORBIDDEN
         case 500 if budgets > 1 and not answer.reason and not answer.causes:
             return Outcome.SEVERAL_BUDGETS
-        case status if status == 0 or status >= 500:
+        case status if status in (0, 409) or status >= 500:
             return Outcome.TRANSIENT
         case _:
             return Outcome.UNEXPECTED
