@@ -5,7 +5,7 @@ The rule is that of ``ToleratesTaint`` in kubernetes/kubernetes ``staging/src/k8
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from taintkeeper.core.objects import Taint, Toleration
 
@@ -29,11 +29,6 @@ def first_match(tolerations: Iterable[Toleration], taint: Taint) -> Toleration |
     (``GetMatchingTolerations`` in kubernetes/kubernetes ``pkg/apis/core/v1/helper/helpers.go``).
     """
     return next((toleration for toleration in tolerations if tolerates(toleration, taint)), None)
-
-
-def left_over(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> list[Taint]:
-    """Return the taints that no toleration matches."""
-    return [taint for taint in taints if first_match(tolerations, taint) is None]
 
 
 def _key_matches(toleration: Toleration, taint: Taint) -> bool:

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
-from taintkeeper.core.tolerations import first_match, left_over, tolerates
+from taintkeeper.core.tolerations import first_match, tolerates
 from tests.unit.core.builders import lasting, reported
 
 GREATEST, LEAST = 2**63 - 1, -(2**63)
@@ -121,12 +121,6 @@ def test_the_first_toleration_in_list_order_that_matches_counts() -> None:
     assert first_match([lasting("bar", 1), special, general], taint) is special
     assert first_match([lasting("bar", 1)], taint) is None
     assert first_match([], taint) is None
-
-
-def test_taints_that_nothing_tolerates_are_left_over_in_their_order() -> None:
-    taints = [Taint(key, NO_EXECUTE) for key in ("a", "b", "c")]
-    assert left_over(taints, [lasting("b", 0)]) == [taints[0], taints[2]]
-    assert left_over(taints, [Toleration(operator="Exists")]) == []
 
 
 @pytest.mark.parametrize(
