@@ -134,7 +134,14 @@ EVICTIONS = [
         given=pod(),
         body=body(preconditions={"uid": "another"}),
         status=409,
-        answer=failure("Conflict", name="p", kind="Pod"),
+        answer=failure(
+            "Conflict",
+            'Operation cannot be fulfilled on Pod "p": the UID in the precondition (another) does not match the UID in '
+            "record ($p_uid). The object might have been deleted and then recreated",
+            name="p",
+            kind="Pod",
+            causes=ABSENT,
+        ),
         then=is_untouched,
     ),
     accepted(
@@ -148,7 +155,14 @@ EVICTIONS = [
         given=pod(),
         body=body(preconditions={"resourceVersion": "1"}),
         status=409,
-        answer=failure("Conflict", name="p", kind="Pod"),
+        answer=failure(
+            "Conflict",
+            'Operation cannot be fulfilled on Pod "p": the ResourceVersion in the precondition (1) does not match the '
+            "ResourceVersion in record ($p_version). The object might have been modified",
+            name="p",
+            kind="Pod",
+            causes=ABSENT,
+        ),
         then=is_untouched,
     ),
     accepted(

@@ -69,14 +69,12 @@ def _requirement(key: str, operator: str, values: set[str]) -> Callable[[dict[st
 
 
 def matches_selector(selector: Object | None, labels: dict[str, str] | None) -> bool:
-    """Return whether a ``LabelSelector`` matches; a missing or empty one matches nothing, as for budgets."""
-    if not selector:
+    """Return whether a ``LabelSelector`` matches; none at all matches nothing, an empty one everything."""
+    if selector is None:
         return False
     wanted: dict[str, str] = selector.get("matchLabels") or {}
     expressions = selector.get("matchExpressions") or []
     have = labels or {}
-    if not wanted and not expressions:
-        return False
     return all(have.get(key) == value for key, value in wanted.items()) and all(
         _requirement(each["key"], each["operator"], set(each.get("values") or ()))(have) for each in expressions
     )

@@ -46,8 +46,9 @@ def test_a_label_selector_that_is_none_is_refused(text: str) -> None:
     ("selector", "expected"),
     [
         (None, False),
-        ({}, False),
-        ({"matchLabels": {}}, False),
+        ({}, True),
+        ({"matchLabels": {}}, True),
+        ({"matchLabels": None, "matchExpressions": []}, True),
         ({"matchLabels": {"app": "web"}}, True),
         ({"matchLabels": {"app": "web", "tier": "back"}}, False),
         ({"matchExpressions": [{"key": "app", "operator": "In", "values": ["web"]}]}, True),
