@@ -100,6 +100,7 @@ NEEDS_ONE = over_budget("The disruption budget b needs 1 healthy pods and has 1 
 
 accepted = partial(Row, method="POST", path=EVICTION, body=body(), status=201, answer=ACCEPTED)
 refused = partial(Row, method="POST", path=EVICTION, body=body())
+conflict = partial(failure, "Conflict", name="p", kind="Pod", causes=ABSENT)
 
 EVICTIONS = [
     accepted(
@@ -134,13 +135,9 @@ EVICTIONS = [
         given=pod(),
         body=body(preconditions={"uid": "another"}),
         status=409,
-        answer=failure(
-            "Conflict",
-            'Operation cannot be fulfilled on Pod "p": the UID in the precondition (another) does not match the UID in '
+        answer=conflict(
+            message='Operation cannot be fulfilled on Pod "p": the UID in the precondition (another) does not match the UID in '
             "record ($p_uid). The object might have been deleted and then recreated",
-            name="p",
-            kind="Pod",
-            causes=ABSENT,
         ),
         then=is_untouched,
     ),
@@ -155,13 +152,9 @@ EVICTIONS = [
         given=pod(),
         body=body(preconditions={"resourceVersion": "1"}),
         status=409,
-        answer=failure(
-            "Conflict",
-            'Operation cannot be fulfilled on Pod "p": the ResourceVersion in the precondition (1) does not match the '
+        answer=conflict(
+            message='Operation cannot be fulfilled on Pod "p": the ResourceVersion in the precondition (1) does not match the '
             "ResourceVersion in record ($p_version). The object might have been modified",
-            name="p",
-            kind="Pod",
-            causes=ABSENT,
         ),
         then=is_untouched,
     ),
