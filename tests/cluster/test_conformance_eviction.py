@@ -153,8 +153,8 @@ EVICTIONS = [
         body=body(preconditions={"resourceVersion": "1"}),
         status=409,
         answer=conflict(
-            message='Operation cannot be fulfilled on Pod "p": the ResourceVersion in the precondition (1) does not match '
-            "the ResourceVersion in record ($p_version). The object might have been modified",
+            message='Operation cannot be fulfilled on Pod "p": the ResourceVersion in the precondition (1) does '
+            "not match the ResourceVersion in record ($p_version). The object might have been modified",
         ),
         then=is_untouched,
     ),
