@@ -8,7 +8,8 @@ import asyncio
 import logging
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain, repeat
 from typing import Any
 
 import kopf
@@ -20,17 +21,45 @@ from taintkeeper.settings import Settings, SettingsError, parse_settings
 REGISTRY = kopf.get_default_registry()
 """Where the decorators below register; ``kopf run`` uses the same."""
 
+NODES = "nodes.v1"
+PAUSES = (0.5, 1.0, 2.0, 4.0, 5.0)
+"""Seconds between tries; short to the end, since nothing can be decided while Kopf sees no nodes."""
 INACTIVITY_SECONDS = 90.0
 WORKER_IDLE_SECONDS = 0.2
 
 
 class ForeverBackoffs:
-    """Kopf's pauses between tries, without end: an API server that is down for an hour must not end the operator."""
+    """Kopf's pauses between tries, without end: an API server that is down for an hour must not end the operator.
+
+    Kopf asks for one pause before each try of a request, and for no more once it has succeeded: so ``interrupted`` is
+    told when a request for nodes has failed, which Kopf tells nobody, and when it is over.
+    """
+
+    def __init__(self, interrupted: Callable[[bool], None]) -> None:
+        self._interrupted = interrupted
 
     def __iter__(self) -> Iterator[float]:
-        yield from (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
-        while True:
-            yield 30.0
+        """Return the pauses of one request."""
+        return self._pauses(_watched_by_this_task() in ("", NODES))
+
+    def _pauses(self, concerns_nodes: bool) -> Iterator[float]:
+        failed = False
+        try:
+            for pause in chain(PAUSES, repeat(PAUSES[-1])):
+                yield pause
+                if concerns_nodes and not failed:
+                    failed = True
+                    self._interrupted(True)
+        finally:
+            if failed:
+                self._interrupted(False)
+
+
+def _watched_by_this_task() -> str:
+    """Return the resource that Kopf watches in the current task, as ``plural.version``; "" where it watches none."""
+    task = asyncio.current_task()
+    name = "" if task is None else task.get_name()
+    return name.removeprefix("watcher for ").partition("@")[0] if name.startswith("watcher for ") else ""
 
 
 class NoDiffBase(kopf.DiffBaseStorage):
@@ -48,8 +77,8 @@ class NoDiffBase(kopf.DiffBaseStorage):
         """Leave the object as it is."""
 
 
-def configure(settings: kopf.OperatorSettings) -> None:
-    """Tell Kopf what it may not do, and how patient it has to be."""
+def configure(settings: kopf.OperatorSettings, interrupted: Callable[[bool], None]) -> None:
+    """Tell Kopf what it may not do, and how patient it has to be; ``interrupted`` is told when it cannot see nodes."""
     # Events are ours to send, after what they tell of has happened.
     settings.posting.enabled = False
     # Peering is no lock: equal priorities would pause everyone.
@@ -62,7 +91,7 @@ def configure(settings: kopf.OperatorSettings) -> None:
     settings.persistence.diffbase_storage = NoDiffBase()
     # Kopf ends the operator after its last try, and when a later page of a list is answered with 410: so it tries
     # for ever and asks for no pages.
-    settings.networking.error_backoffs = ForeverBackoffs()
+    settings.networking.error_backoffs = ForeverBackoffs(interrupted)
     settings.networking.connect_timeout = 10.0
     settings.watching.chunk_size = None
     # A watch without even a bookmark for this long is dead, whatever TCP thinks.
@@ -76,9 +105,9 @@ def configure(settings: kopf.OperatorSettings) -> None:
 @kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
     """Begin to work once the API server can be reached and grants what is needed."""
-    configure(settings)
     chosen, credentials = choose(memo)
     runtime = Taintkeeper(chosen, credentials)
+    configure(settings, runtime.interrupted)
     try:
         await runtime.start()
         await runtime.wait_for_access()

@@ -38,6 +38,11 @@ class RuntimeMetrics:
         self._watch_failures = Counter(
             "taintkeeper_watch_failures", "Lists and watches that failed.", ["resource"], registry=self.registry
         )
+        self._stalls = Counter(
+            "taintkeeper_stalls",
+            "Times that the process stood still, or the machine slept, so that all had to be looked at again.",
+            registry=self.registry,
+        )
         self._dropped = Counter(
             "taintkeeper_events_dropped", "Kubernetes events that could not be sent.", registry=self.registry
         )
@@ -49,6 +54,10 @@ class RuntimeMetrics:
     def watch_failed(self, resource: str) -> None:
         """Count a list or watch that failed."""
         self._watch_failures.labels(resource).inc()
+
+    def stood_still(self) -> None:
+        """Count a time during which the process did not run."""
+        self._stalls.inc()
 
     def event_dropped(self) -> None:
         """Count an event that could not be sent."""
@@ -81,6 +90,7 @@ class _FreshnessCollector(Collector):
         yield age
         yield GaugeMetricFamily(
             "taintkeeper_knowledge_fresh",
-            "1 while everything is listed and every watch is alive; otherwise nothing is tainted or evicted.",
+            "1 while everything has been listed and no watch is known to be broken; otherwise no taint is added and "
+            "nothing evicted.",
             float(self._fresh()),
         )

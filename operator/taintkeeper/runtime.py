@@ -9,6 +9,7 @@ import logging
 import os
 import signal
 from collections.abc import Coroutine, Mapping
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -19,8 +20,10 @@ from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.credentials import Credentials
 from taintkeeper.cluster.events import EventSink, Notice
+from taintkeeper.cluster.live import read_node
 from taintkeeper.cluster.writer import ApiWriter, DryWriter, Writer
 from taintkeeper.controllers.node_taint import NodeTaint
+from taintkeeper.controllers.shell import STALL_SECONDS
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.eviction_queue import EvictionOptions
@@ -36,6 +39,7 @@ logger = logging.getLogger("taintkeeper")
 ACCESS_SECONDS = 10.0
 FAREWELL_SECONDS = 2.0
 COLLECTOR_SECONDS = 120.0
+PULSE_SECONDS = 1.0
 EVENT_PERMISSIONS = (Permission("create", "events"), Permission("patch", "events"))
 
 
@@ -65,6 +69,7 @@ class Taintkeeper:
             clock=self._clock,
             random=self._random,
             crashed=self._crashed,
+            stalled=self._stood_still,
         )
         self._node_taint = self._make_node_taint(around) if NODE_TAINT in settings.controllers else None
         self._eviction = self._make_eviction(around) if TAINT_EVICTION in settings.controllers else None
@@ -103,6 +108,7 @@ class Taintkeeper:
         for name, run in self._views.tasks().items():
             self._spawn(run(), f"watch of {name}")
         self._spawn(self._events.run(), "events")
+        self._spawn(self._notice_absences(), "pulse")
         self._spawn(self._collect_garbage_later(), "collector")
 
     async def stop(self) -> None:
@@ -119,6 +125,10 @@ class Taintkeeper:
     def node_event(self, event: Mapping[str, Any]) -> None:
         """Take in a watch event of a node, as Kopf hands it to its handlers."""
         self._views.node_event(event)
+
+    def interrupted(self, interrupted: bool) -> None:
+        """Note that Kopf's watch of nodes fails, or works again."""
+        self._views.interrupted(interrupted)
 
     def health(self) -> dict[str, str | None]:
         """Return what is wrong with the process itself, by check; None where all is well."""
@@ -151,12 +161,13 @@ class Taintkeeper:
             confirm_seconds=float("inf") if self._settings.dry_run else 60.0,
             own=(namespace, name) if name and namespace else None,
         )
-        return TaintEviction(options, around)
+        return TaintEviction(options, around, partial(read_node, self._client))
 
     async def _find_missing(self) -> str | None:
         needed = {permission for each in self._controllers() for permission in each.permissions}
         needed |= set(EVENT_PERMISSIONS)
         try:
+            self._set_clock(await self._client.server_time())
             missing = await missing_permissions(self._client, sorted(needed, key=str))
         except (UnreachableError, StatusError, msgspec.DecodeError) as error:
             return f"the API server at {self._server} cannot be used: {error}"
@@ -171,6 +182,29 @@ class Taintkeeper:
 
     def _busy(self) -> bool:
         return self._eviction is not None and self._eviction.busy
+
+    def _set_clock(self, server: float | None) -> None:
+        if server is not None and (ahead := self._clock.set_by(server)):
+            direction = "ahead of" if ahead > 0 else "behind"
+            logger.warning(
+                "this machine's clock is %.0f s %s the API server's: going by the server's", abs(ahead), direction
+            )
+
+    async def _notice_absences(self) -> None:
+        """Notice that the process stood still, or the machine slept, though no engine had to be woken meanwhile."""
+        loop = asyncio.get_running_loop()
+        while True:
+            began = loop.time()
+            await asyncio.sleep(PULSE_SECONDS)
+            late, slept = loop.time() - began - PULSE_SECONDS, self._clock.wake_up()
+            if late > STALL_SECONDS or slept:
+                self._stood_still(late + slept)
+
+    def _stood_still(self, seconds: float) -> None:
+        """See to it that nothing is decided by what was known before we were away."""
+        logger.warning("stood still for %.1f s: looking at all nodes again before anything is decided", seconds)
+        self._metrics.stood_still()
+        self._views.distrust()
 
     def _watch_failed(self, resource: str, why: str) -> None:
         self._metrics.watch_failed(resource)

@@ -76,13 +76,13 @@ class Views:
         pods: Listener[str, Pod] = Listener(
             seen=lambda pod: self._feed(PODS.resource, m.PodSeen(pod)),
             gone=lambda uid: self._feed(PODS.resource, m.PodGone(uid)),
-            alive=lambda alive: self._note(PODS.resource, alive),
+            alive=lambda alive: self._watched(PODS.resource, alive),
             failed=lambda why: failed(PODS.resource, why),
         )
         budgets: Listener[tuple[str, str], Budget] = Listener(
             seen=lambda budget: self._feed(BUDGETS.resource, m.BudgetSeen(budget)),
             gone=lambda key: self._feed(BUDGETS.resource, m.BudgetGone(*key)),
-            alive=lambda alive: self._note(BUDGETS.resource, alive),
+            alive=lambda alive: self._watched(BUDGETS.resource, alive),
             failed=lambda why: failed(BUDGETS.resource, why),
         )
         self._reflectors: dict[str, Reflector[Any, Any]] = {}
@@ -104,6 +104,14 @@ class Views:
         """Take in a node as it is now."""
         self._feed(NODES, m.NodeSeen(self._as_seen(node)))
 
+    def distrust(self) -> None:
+        """Note that the process stood still: nothing is fresh until the nodes have been listed anew."""
+        self._nodes.doubt()
+
+    def interrupted(self, interrupted: bool) -> None:
+        """Note that Kopf's watch of nodes fails, or works again."""
+        self._nodes.interrupted(interrupted)
+
     def last_heard(self) -> dict[str, float]:
         """Return when anything last came from the server, by resource, on the event loop's clock."""
         return {NODES: self._nodes.last_heard} | {name: each.last_heard for name, each in self._reflectors.items()}
@@ -111,6 +119,12 @@ class Views:
     def stale(self) -> list[str]:
         """Return the resources that cannot be relied on now."""
         return sorted({resource for each in self._audiences for resource in each.resources - each.alive})
+
+    def _watched(self, resource: str, alive: bool) -> None:
+        self._note(resource, alive)
+        if not alive:
+            # What breaks one watch may break Kopf's too, which says nothing of it and comes back later than ours.
+            self._nodes.doubt()
 
     def _note(self, resource: str, alive: bool) -> None:
         for audience in self._audiences:

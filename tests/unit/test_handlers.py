@@ -41,6 +41,9 @@ class Runtime:
         self.calls.append("wait")
         await asyncio.sleep(0.01)
 
+    def interrupted(self, interrupted: bool) -> None:
+        self.calls.append("interrupted" if interrupted else "works again")
+
     def serve(self) -> None:
         self.calls.append("serve")
 
@@ -69,7 +72,7 @@ def memo(**more: Any) -> kopf.Memo:
 
 def configured() -> kopf.OperatorSettings:
     settings = kopf.OperatorSettings()
-    handlers.configure(settings)
+    handlers.configure(settings, interrupted=lambda _: None)
     return settings
 
 
@@ -104,14 +107,39 @@ def test_workers_of_kopfs_do_not_linger_and_objects_are_not_logged() -> None:
     assert logging.getLogger("kopf.objects").level == logging.WARNING
 
 
-def test_kopf_tries_for_ever_and_each_time_from_the_beginning() -> None:
+async def test_kopf_tries_for_ever_and_each_time_from_the_beginning() -> None:
     backoffs: Any = configured().networking.error_backoffs
     for _ in range(2):
         pauses = list(islice(backoffs, 1000))
-        assert pauses[:6] == [0.5, 1.0, 2.0, 4.0, 8.0, 15.0]
-        assert pauses[6:] == [30.0] * 994
+        assert pauses[:5] == [0.5, 1.0, 2.0, 4.0, 5.0]
+        assert pauses[5:] == [5.0] * 995
     one, other = iter(backoffs), iter(backoffs)
     assert (next(one), next(one), next(other)) == (0.5, 1.0, 0.5)
+
+
+@pytest.mark.parametrize("task", ["watcher for nodes.v1@None", "Task-1"])
+async def test_it_is_told_when_kopf_cannot_see_nodes_and_when_it_can_again(task: str) -> None:
+    told: list[bool] = []
+
+    async def request(failures: int) -> None:
+        for tries, _ in enumerate(handlers.ForeverBackoffs(told.append)):
+            if tries == failures:
+                return
+
+    await asyncio.create_task(request(0), name=task)
+    assert told == []
+    await asyncio.create_task(request(3), name=task)
+    assert told == [True, False]
+
+
+async def test_what_else_kopf_cannot_see_says_nothing_of_nodes() -> None:
+    told: list[bool] = []
+
+    async def request() -> None:
+        assert len(list(islice(handlers.ForeverBackoffs(told.append), 5))) == 5
+
+    await asyncio.create_task(request(), name="watcher for nodetaintrules.v1alpha1.taintkeeper.io@None")
+    assert told == []
 
 
 def test_no_last_seen_state_is_built_or_kept() -> None:

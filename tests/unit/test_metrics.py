@@ -18,7 +18,16 @@ from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.answers import Outcome
 from taintkeeper.core.eviction_queue import EvictionOptions
-from taintkeeper.core.messages import BudgetSeen, Cancelled, EvictionFailed, Knowledge, NodeSeen, PodSeen, Skipped
+from taintkeeper.core.messages import (
+    BudgetSeen,
+    Cancelled,
+    EvictionFailed,
+    Knowledge,
+    NodeSeen,
+    NodeUnread,
+    PodSeen,
+    Skipped,
+)
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.metrics import RuntimeMetrics
 from tests.unit.core.builders import FORBIDDEN, budget, lasting, no_execute, node, pod
@@ -26,6 +35,11 @@ from tests.unit.core.builders import FORBIDDEN, budget, lasting, no_execute, nod
 NAMES_OF_THINGS = {"pod", "node", "name", "namespace", "uid"}
 
 pytestmark = pytest.mark.looptime
+
+
+async def unreadable(name: str) -> NodeUnread:
+    """Read no node."""
+    return NodeUnread(name, "no answer")
 
 
 def everything() -> CollectorRegistry:
@@ -43,8 +57,10 @@ def everything() -> CollectorRegistry:
         clock=SteadyClock(),
         random=Random(0),
         crashed=print,
+        stalled=print,
     )
-    eviction, taint = TaintEviction(EvictionOptions(), around), NodeTaint(TaintOptions(), around)
+    eviction = TaintEviction(EvictionOptions(), around, unreadable)
+    taint = NodeTaint(TaintOptions(), around)
     down = node("n1", no_execute("foo"), conditions={"Ready": "Unknown"}, zone="z1")
     for event in (NodeSeen(down), NodeSeen(node("n2", conditions={"Ready": "True"}, zone="z1")), Knowledge(fresh=True)):
         taint.feed(event)
@@ -52,7 +68,7 @@ def everything() -> CollectorRegistry:
     for each in (PodSeen(pod("p1", lasting("foo", 300))), PodSeen(pod("p2")), PodSeen(pod("p3", mirror=True))):
         eviction.feed(each)
     eviction.feed(BudgetSeen(budget("b1")))
-    reference, deadline = pod("p4").ref, eviction._engine.queue.tracks()[0].deadline
+    reference, deadline = pod("p4").ref, next(iter(eviction._engine.queue.tracks)).deadline
     for effect in (
         EvictionFailed(reference, Outcome.FORBIDDEN, FORBIDDEN, (), 1.0),
         Cancelled(reference, deadline),
@@ -79,7 +95,7 @@ def names(families: list[Metric]) -> Iterator[str]:
 async def test_no_label_grows_with_the_cluster(families: list[Metric]) -> None:
     labels = {label for family in families for sample in family.samples for label in sample.labels}
     assert labels == {
-        *("verb", "resource", "code", "outcome", "reason", "key", "effect", "zone", "state", "le", "version"),
+        *("verb", "resource", "code", "outcome", "reason", "result", "key", "effect", "zone", "state", "le", "version"),
     }
     assert not labels & NAMES_OF_THINGS
 

@@ -123,8 +123,28 @@ async def test_as_soon_as_one_watch_breaks_nothing_that_rests_on_it_is_relied_on
         await asyncio.sleep(61.0)
     assert [fresh for _, fresh in bench.everything.fresh] == [True, False, True]
     assert bench.everything.fresh[1][0] == 60.0
-    assert [fresh for _, fresh in bench.nodes.fresh] == [True]
+    assert [fresh for _, fresh in bench.nodes.fresh] == [True, False, True], "Kopf's watch may be broken as well"
     assert bench.failed == [broken]
+
+
+async def test_nodes_are_stale_for_as_long_as_kopf_cannot_watch_them() -> None:
+    async with looking_at() as bench:
+        await asyncio.sleep(10.0)
+        bench.views.interrupted(True)
+        await asyncio.sleep(30.0)
+        assert bench.views.stale() == [NODES]
+        bench.views.interrupted(False)
+        await asyncio.sleep(1.0)
+        assert bench.views.stale() == []
+    assert bench.everything.fresh == [(0.0, True), (10.0, False), (40.0, True)]
+
+
+async def test_after_standing_still_all_nodes_are_listed_before_anything_is_relied_on() -> None:
+    async with looking_at(then_nodes=Late(5.0, NODE_LIST)) as bench:
+        await asyncio.sleep(10.0)
+        bench.views.distrust()
+        await asyncio.sleep(10.0)
+    assert bench.everything.fresh == [(0.0, True), (10.0, False), (15.0, True)]
 
 
 async def test_a_list_of_nodes_that_fails_concerns_every_controller() -> None:

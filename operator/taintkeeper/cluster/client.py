@@ -5,6 +5,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Any
 
 import aiohttp
@@ -89,6 +90,17 @@ class ApiClient:
                 return Reply(status, body, response.headers)
         finally:
             self._observe(call.verb, call.resource, status, time.monotonic() - begun)
+
+    async def server_time(self) -> float | None:
+        """Return the API server's own time, in whole seconds since the epoch; None where it does not tell.
+
+        Raises :class:`UnreachableError`.
+        """
+        reply = await self.send(Call("GET", "/version", "get", "version"))
+        try:
+            return parsedate_to_datetime(reply.headers.get("Date", "")).timestamp()
+        except ValueError:
+            return None
 
     @asynccontextmanager
     async def stream(self, call: Call, *, silence_seconds: float) -> AsyncIterator[aiohttp.ClientResponse]:

@@ -2,7 +2,7 @@
 
 Kopf tells what happens to nodes, but not when it has told of all of them, and after its watch was lost (HTTP 410)
 not which ones were deleted meanwhile. So the nodes are listed once when we start, and again whenever Kopf has begun
-anew and every few minutes; what is not in that list is gone.
+anew, whenever something may have escaped us, and every few minutes; what is not in that list is gone.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from taintkeeper.core.pacing import Backoff
 PAGE_SIZE = 500
 SWEEP_SECONDS = 300.0
 SETTLE_SECONDS = 2.0
-ERROR_BACKOFF = Backoff(base=0.5, cap=30.0, jitter=0.5)
+ERROR_BACKOFF = Backoff(base=0.5, cap=10.0, jitter=0.5)
 
 
 class _Continue(msgspec.Struct, rename={"continue_": "continue"}):
@@ -46,7 +46,7 @@ class NodeFeed:
         failed: Callable[[str], None],
     ) -> None:
         self.last_heard = float("-inf")
-        """When a complete list last came from the server, on the event loop's clock."""
+        """When anything last came from the server, on the event loop's clock."""
         self._client = client
         self._random = random
         self._seen = seen
@@ -56,9 +56,13 @@ class NodeFeed:
         self._uids: dict[str, str] = {}
         self._deleted: set[str] = set()
         self._wanted = asyncio.Event()
+        self._settling = False
+        self._doubts = 0
+        self._interrupted = False
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take in a watch event as Kopf has it: its type (None while Kopf lists) and the object as a dictionary."""
+        self.last_heard = asyncio.get_running_loop().time()
         node = decode_node(msgspec.json.encode(event["object"]))
         if event["type"] == "DELETED":
             self._deleted.add(node.uid)
@@ -68,23 +72,38 @@ class NodeFeed:
         self._see(node)
         if event["type"] is None:
             # Kopf lists: at the start, and after its watch was lost, when deletions may have escaped it.
+            self._settling = True
             self._wanted.set()
+
+    def doubt(self) -> None:
+        """Note that something may have escaped us: what is known is stale until all nodes have been listed anew."""
+        self._doubts += 1
+        self._alive(False)
+        self._wanted.set()
+
+    def interrupted(self, interrupted: bool) -> None:
+        """Note that Kopf's own watch of nodes fails, or works again; meanwhile no list of ours stays true for long."""
+        self._interrupted = interrupted
+        self.doubt()
 
     async def run(self) -> None:
         """List the nodes when it is called for, until cancelled; the first time at once."""
         while True:
             self._wanted.clear()
+            self._settling = False
             await self._sweep()
             try:
                 async with asyncio.timeout(SWEEP_SECONDS):
                     await self._wanted.wait()
             except TimeoutError:
                 continue
-            await asyncio.sleep(SETTLE_SECONDS)
+            if self._settling:
+                await asyncio.sleep(SETTLE_SECONDS)
 
     async def _sweep(self) -> None:
         failures = 0
         while True:
+            doubts = self._doubts
             try:
                 await self._list()
             except (UnreachableError, StatusError, msgspec.DecodeError) as error:
@@ -94,7 +113,8 @@ class NodeFeed:
                 failures += 1
             else:
                 self.last_heard = asyncio.get_running_loop().time()
-                self._alive(True)
+                if doubts == self._doubts and not self._interrupted:
+                    self._alive(True)
                 return
 
     async def _list(self) -> None:

@@ -12,6 +12,9 @@ Effect = TypeVar("Effect")
 AnyEffect = TypeVar("AnyEffect")
 AnyInput = TypeVar("AnyInput")
 
+STALL_SECONDS = 1.0
+"""A timer that is later than this was not late by itself: the process, or the machine, stood still."""
+
 
 class Engine(Protocol[Input, Effect]):
     """What the engines of the core have in common."""
@@ -30,6 +33,10 @@ class Shell(Generic[AnyInput, AnyEffect]):
 
     ``perform`` must not block; what takes time it gives to :meth:`spawn`. An error in the engine, in ``perform`` or in
     what was spawned is a fault of ours: it goes to ``crashed``, since an engine in an unknown state must not go on.
+
+    A process that was stopped and goes on (SIGSTOP, a frozen container) comes upon its timers before it comes upon what
+    the watches have to tell of the meantime. So before the engine is given anything, ``stalled`` is told for how long
+    we were away; it sees to it that nothing is decided until everything has been looked at again.
     """
 
     def __init__(
@@ -37,12 +44,15 @@ class Shell(Generic[AnyInput, AnyEffect]):
         engine: Engine[AnyInput, AnyEffect],
         clock: SteadyClock,
         perform: Callable[[AnyEffect], None],
+        *,
         crashed: Callable[[BaseException], None],
+        stalled: Callable[[float], None],
     ) -> None:
         self._engine = engine
         self._clock = clock
         self._perform = perform
         self._crashed = crashed
+        self._stalled = stalled
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._stopped = False
@@ -52,6 +62,7 @@ class Shell(Generic[AnyInput, AnyEffect]):
         """Give the engine an event and do at once what it asks for."""
         if self._stopped:
             return
+        self._notice_stall()
         try:
             for effect in self._engine.handle(event, self._clock()):
                 self._perform(effect)
@@ -76,14 +87,22 @@ class Shell(Generic[AnyInput, AnyEffect]):
 
     def _set_timer(self) -> None:
         at = self._engine.wake_at(self._clock())
-        when = None if at is None else self._clock.loop_time(at)
+        when = None if at is None else max(self._clock.loop_time(at), asyncio.get_running_loop().time())
         if self._timer is not None:
             if self._timer.when() == when:
                 return
             self._timer.cancel()
         self._timer = None if when is None else asyncio.get_running_loop().call_at(when, self._wake)
 
+    def _notice_stall(self) -> None:
+        late = 0.0 if self._timer is None else asyncio.get_running_loop().time() - self._timer.when()
+        if self._timer is not None and late > STALL_SECONDS:
+            self._timer.cancel()
+            self._timer = None
+            self._stalled(late)
+
     def _wake(self) -> None:
+        self._notice_stall()
         self._timer = None
         self.feed(Woke())
 

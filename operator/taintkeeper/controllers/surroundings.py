@@ -15,7 +15,8 @@ from taintkeeper.cluster.writer import Writer
 class Surroundings:
     """What every controller works with.
 
-    ``send`` takes events for people, ``registry`` the metrics; ``crashed`` is told of a fault of our own.
+    ``send`` takes events for people, ``registry`` the metrics. ``crashed`` is told of a fault of our own, ``stalled``
+    for how many seconds the process stood still.
     """
 
     writer: Writer
@@ -24,3 +25,4 @@ class Surroundings:
     clock: SteadyClock
     random: Random
     crashed: Callable[[BaseException], None]
+    stalled: Callable[[float], None]

@@ -50,14 +50,35 @@ class EvictionEngine:
                 self.queue.budget_seen(budget, now)
             case m.BudgetGone(namespace, name):
                 self.queue.budget_gone(namespace, name)
-            case m.EvictionAnswered(uid, answer):
-                self.queue.answered(uid, answer, now)
-            case m.NodeWritten():
-                self._nodes.answered(event, now)
             case m.Knowledge(fresh):
-                self.queue.fresh = fresh
+                self.queue.knowledge(fresh=fresh)
             case m.Woke():
                 pass
+            case _:
+                self._answered(event, now)
+
+    def _answered(self, event: m.Answered, now: float) -> None:
+        match event:
+            case m.EvictionAnswered(uid, answer):
+                self.queue.answered(uid, answer, now)
+            case m.NodeRead():
+                self._node_read(event, now)
+            case m.NodeUnread(name):
+                self.queue.unread(name, now)
+            case m.NodeWritten():
+                self._nodes.answered(event, now)
+
+    def _node_read(self, event: m.NodeRead, now: float) -> None:
+        if event.node is None:
+            self._nodes.gone(event.name)
+            self._judge_all(event.name, now)
+        else:
+            self._node_seen(event.node, now)
+        for pod in event.pods:
+            # The watch alone says which pods there are, or nobody would tell of the end of one that it never showed.
+            if pod.ref.uid in self._pods:
+                self._pod_seen(pod, now)
+        self.queue.read(event.name, now)
 
     def _node_seen(self, node: Node, now: float) -> None:
         if self._nodes.seen(node, now):
@@ -66,6 +87,8 @@ class EvictionEngine:
     def _pod_seen(self, pod: Pod, now: float) -> None:
         uid = pod.ref.uid
         known = self._pods.get(uid)
+        if known is not None and pod.version < known.version:
+            return
         if known is not None and known.node != pod.node:
             self._forget_place(known)
         self._pods[uid] = pod

@@ -1,14 +1,11 @@
-"""The queue over all pods that must leave: one heap of times, one heap of pods that are due, one gate per budgets.
+"""The queue over all pods that must leave: when each is tried, and what follows from the answer.
 
 The states of a pod and the steps between them are in :mod:`taintkeeper.core.eviction_states`. This module decides when
 each step is made; who must leave, and when, is decided in :mod:`taintkeeper.core.deadlines`.
 """
 
-import heapq
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import count
 from random import Random
 
 from taintkeeper.core import messages as m
@@ -18,9 +15,11 @@ from taintkeeper.core.deadlines import Deadline
 from taintkeeper.core.eviction_states import State, Track
 from taintkeeper.core.gatekeeper import Gatekeeper
 from taintkeeper.core.gates import BUDGET_BACKOFF, GateKey
+from taintkeeper.core.held import HeldPods
+from taintkeeper.core.live_checks import LiveChecks
 from taintkeeper.core.objects import Pod
-from taintkeeper.core.order import Urgency, urgency
 from taintkeeper.core.pacing import Backoff, Throttle
+from taintkeeper.core.tracks import Tracks
 
 PACES: Mapping[Outcome, Backoff] = {
     Outcome.BUDGET: BUDGET_BACKOFF,
@@ -32,7 +31,7 @@ PACES: Mapping[Outcome, Backoff] = {
 }
 """How long a pod pauses after each kind of refusal, where no gate decides."""
 
-HELD_STATES = frozenset({State.READY, State.POSTED, State.BLOCKED})
+HELD_STATES = frozenset({State.READY, State.POSTED, State.BLOCKED, State.PAUSING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +39,8 @@ class EvictionOptions:
     """What whoever runs the engine may choose.
 
     ``concurrency`` is how many evictions may be under way at once. ``confirm_seconds`` is how long after the server
-    called a pod evicted or gone it is tried again, should it still be seen alive and not terminating. ``own`` is
-    namespace and name of the pod that this process runs in.
+    called a pod evicted or gone it is tried again, should it still be seen alive and not terminating: infinity in a
+    dry run, where the server did nothing. ``own`` is namespace and name of the pod that this process runs in.
     """
 
     concurrency: int = 16
@@ -55,17 +54,16 @@ class EvictionQueue:
     def __init__(self, options: EvictionOptions, random: Random) -> None:
         self.effects: list[m.EvictionEffect] = []
         self.fresh = False
-        self.counts: Counter[State] = Counter()
+        """Whether what is known may be acted on."""
+        self.tracks = Tracks(options.own)
+        """Every pod on its way."""
         self._options = options
         self._random = random
-        self._tracks: dict[str, Track] = {}
         self._posted: dict[str, Track] = {}
-        self._timers: list[tuple[float, int, str]] = []
-        self._ready: list[tuple[Urgency, int, str]] = []
-        self._held_since: dict[str, float] = {}
+        self._held = HeldPods()
         self._gatekeeper = Gatekeeper(random, self._unblock)
+        self._live = LiveChecks(random)
         self._throttle = Throttle(options.concurrency)
-        self._sequence = count()
 
     @property
     def limit(self) -> int:
@@ -74,18 +72,15 @@ class EvictionQueue:
 
     def oldest_blocked(self, now: float) -> float:
         """Return for how many seconds the pod that budgets have held longest has been held; zero without any."""
-        since = next(iter(self._held_since.values()), now)
-        return max(0.0, now - since)
-
-    def tracks(self) -> list[Track]:
-        """Return every pod on its way."""
-        return list(self._tracks.values())
+        return self._held.oldest(now)
 
     def wake_at(self) -> float | None:
         """Return when :meth:`advance` has something to do, in seconds since the epoch."""
-        times = [self._timers[0][0]] if self._timers else []
+        times = [] if (due_at := self.tracks.wake_at()) is None else [due_at]
         if (probe_at := self._gatekeeper.wake_at()) is not None:
             times.append(probe_at)
+        if self.fresh and (read_at := self._live.wake_at()) is not None:
+            times.append(max(read_at, self._throttle.paused_until))
         if self._may_post():
             times.append(self._throttle.paused_until)
         return min(times, default=None)
@@ -94,11 +89,11 @@ class EvictionQueue:
 
     def want(self, pod: Pod, deadline: Deadline, now: float) -> None:
         """Note that the pod must leave by this deadline, which may differ from an earlier one in both directions."""
-        track = self._tracks.get(pod.ref.uid)
+        track = self.tracks.get(pod.ref.uid)
         if track is None:
             # A list from a server that lags behind may show a pod again whose eviction is still under way.
-            track = self._tracks[pod.ref.uid] = self._posted.get(pod.ref.uid) or Track(pod, deadline)
-            self.counts[track.state] += 1
+            track = self._posted.get(pod.ref.uid) or Track(pod, deadline)
+            self.tracks.add(track)
         track.pod, track.deadline, track.wanted = pod, deadline, True
         if pod.deleting:
             self._see_terminating(track)
@@ -107,11 +102,11 @@ class EvictionQueue:
 
     def unwant(self, pod: Pod) -> None:
         """Note that the pod may stay; a countdown that ran, or evictions tried in vain, end with one effect."""
-        track = self._tracks.get(pod.ref.uid)
+        track = self.tracks.get(pod.ref.uid)
         if track is None:
             return
         track.pod, track.wanted = pod, False
-        if track.state in (State.POSTED, State.LEAVING):
+        if track.state is State.POSTED or (track.state is State.LEAVING and not self._imagined(track)):
             return
         if track.state is not State.SKIPPED:
             self.effects.append(m.Cancelled(pod.ref, track.deadline))
@@ -119,7 +114,7 @@ class EvictionQueue:
 
     def gone(self, uid: str) -> None:
         """Note that the pod was deleted; an answer that is still to come is counted when it comes."""
-        if track := self._tracks.get(uid):
+        if track := self.tracks.get(uid):
             self._drop(track)
 
     def _settle(self, track: Track, now: float) -> None:
@@ -149,26 +144,52 @@ class EvictionQueue:
         self._gatekeeper.budget_gone(namespace, name)
 
     def _unblock(self, uid: str, key: GateKey | None) -> bool:
-        track = self._tracks.get(uid)
+        track = self.tracks.get(uid)
         if track is None or track.state is not State.BLOCKED or key not in (None, track.gate):
             return False
         self._make_ready(track)
         return True
 
+    # What is known
+
+    def knowledge(self, *, fresh: bool) -> None:
+        """Note whether what is known may be acted on; what was read before we lost touch counts no longer."""
+        self.fresh = fresh
+        if not fresh:
+            self._live.forget()
+
+    def read(self, node: str, now: float) -> None:
+        """Note that a node and its pods have been read, after what was found there was taken in."""
+        for uid in self._live.read(node, now):
+            track = self.tracks.get(uid)
+            if track is not None and track.state is State.READY:
+                self.tracks.line_up(track)
+
+    def unread(self, node: str, now: float) -> None:
+        """Note that a node could not be read; its pods wait."""
+        self._live.failed(node, now)
+
     # Time passing
 
     def advance(self, now: float) -> None:
         """Do what has come due, then hand out evictions as far as the limits allow."""
-        while self._timers and self._timers[0][0] <= now:
-            at, _, uid = heapq.heappop(self._timers)
-            if (track := self._tracks.get(uid)) and track.wake_at == at:
-                self._resume(track, now)
+        for track in self.tracks.take_due(now):
+            self._resume(track, now)
         self._gatekeeper.advance(now)
+        self._gatekeeper.reuse(now)
         while self._may_post() and now >= self._throttle.paused_until:
-            track = self._tracks.get(heapq.heappop(self._ready)[2])
-            if track is not None and track.state is State.READY and self._pass_gate(track, now):
-                self._post(track)
+            if (candidate := self.tracks.take_next()) is not None:
+                self._try(candidate, now)
             self._gatekeeper.reuse(now)
+        if self.fresh and now >= self._throttle.paused_until:
+            self.effects.extend(m.ReadNode(name) for name in self._live.requests(now))
+
+    def _try(self, track: Track, now: float) -> None:
+        """Evict a pod whose time has come, unless its node has to be read first or a budget holds it."""
+        if not self._live.holds(track.pod.node, now):
+            self._live.wait(track.pod.node, track.pod.ref.uid)
+        elif self._pass_gate(track, now):
+            self._post(track)
 
     def _resume(self, track: Track, now: float) -> None:
         """Go on with a pod whose countdown or pause is over, or that was called evicted but is still seen alive."""
@@ -180,10 +201,10 @@ class EvictionQueue:
 
     def _may_post(self) -> bool:
         """Say whether, but for a pause, the next pod may be tried; our own waits until nothing else is under way."""
-        if not self.fresh or not self._ready or len(self._posted) >= self._throttle.limit:
+        next_is_own = self.tracks.next_is_own()
+        if not self.fresh or next_is_own is None or len(self._posted) >= self._throttle.limit:
             return False
-        (is_own, *_), _, _ = self._ready[0]
-        return not (is_own and self._posted)
+        return not (next_is_own and (self._posted or self._live.pending))
 
     def _pass_gate(self, track: Track, now: float) -> bool:
         key = self._gatekeeper.gate_of(track.pod)
@@ -200,9 +221,8 @@ class EvictionQueue:
     def _tell_held(self, uids: Iterable[str], key: GateKey, now: float) -> None:
         """Tell once of each pod that a closed gate holds; those that only wait for their turn are not held."""
         for uid in uids:
-            track = self._tracks.get(uid)
-            if track is not None and track.state is State.BLOCKED and uid not in self._held_since:
-                self._held_since[uid] = now
+            track = self.tracks.get(uid)
+            if track is not None and track.state is State.BLOCKED and self._held.note(uid, now):
                 self.effects.append(m.Held(track.pod.ref, key.budgets))
 
     def _post(self, track: Track) -> None:
@@ -241,7 +261,7 @@ class EvictionQueue:
             self._throttle.succeeded()
 
     def _let_leave(self, track: Track, now: float) -> None:
-        if self._tracked(track):
+        if self.tracks.holds(track):
             at = None if track.pod.deleting else now + self._options.confirm_seconds
             self._enter(track, State.LEAVING, at)
 
@@ -249,12 +269,12 @@ class EvictionQueue:
         pause = self._pause_after(track, outcome, now)
         budgets = track.gate.budgets if track.gate else ()
         self.effects.append(m.EvictionFailed(track.pod.ref, outcome, answer, budgets, pause))
-        if not self._tracked(track):
+        if not self.tracks.holds(track):
             return
         if outcome is Outcome.THROTTLED:
             self._make_ready(track)
         elif outcome is Outcome.BUDGET and track.gate is not None:
-            self._held_since.setdefault(track.pod.ref.uid, now)
+            self._held.note(track.pod.ref.uid, now)
             self._block(track, track.gate, now)
             self._tell_held(self._gatekeeper.waiting(track.gate), track.gate, now)
         else:
@@ -280,40 +300,33 @@ class EvictionQueue:
 
     # Steps
 
-    def _tracked(self, track: Track) -> bool:
-        return self._tracks.get(track.pod.ref.uid) is track
+    def _imagined(self, track: Track) -> bool:
+        """Say whether a pod counts as evicted in a dry run only: it goes on living, and may be judged again."""
+        return self._options.confirm_seconds == float("inf") and not track.pod.deleting
 
     def _make_ready(self, track: Track) -> None:
         self._enter(track, State.READY)
-        key = urgency(track.pod, track.deadline.due, own=self._options.own)
-        heapq.heappush(self._ready, (key, next(self._sequence), track.pod.ref.uid))
+        self.tracks.line_up(track)
 
     def _block(self, track: Track, key: GateKey, now: float) -> None:
         self._enter(track, State.BLOCKED)
-        order = urgency(track.pod, track.deadline.due, own=self._options.own)
-        self._gatekeeper.hold(key, order, track.pod.ref.uid, now)
+        self._gatekeeper.hold(key, self.tracks.urgency(track), track.pod.ref.uid, now)
 
     def _leave_gate(self, track: Track) -> None:
         if track.state is State.READY and track.gate is not None:
             self._gatekeeper.leave(track.gate)
 
     def _enter(self, track: Track, state: State, wake_at: float | None = None) -> None:
-        timed = (state, wake_at) == (track.state, track.wake_at)
         if state not in (State.POSTED, State.BLOCKED):
             self._leave_gate(track)
-        self.counts[track.state] -= 1
-        track.enter(state, wake_at=wake_at)
-        self.counts[state] += 1
+        self.tracks.enter(track, state, wake_at)
         if state not in HELD_STATES:
-            self._held_since.pop(track.pod.ref.uid, None)
-        if wake_at is not None and not timed:
-            heapq.heappush(self._timers, (wake_at, next(self._sequence), track.pod.ref.uid))
+            self._held.forget(track.pod.ref.uid)
 
     def _drop(self, track: Track) -> None:
         self._leave_gate(track)
-        del self._tracks[track.pod.ref.uid]
-        self._held_since.pop(track.pod.ref.uid, None)
-        self.counts[track.state] -= 1
+        self.tracks.drop(track)
+        self._held.forget(track.pod.ref.uid)
 
 
 def _exempt(pod: Pod) -> str | None:

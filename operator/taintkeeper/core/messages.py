@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from taintkeeper.core.answers import Answer, Outcome
 from taintkeeper.core.budgets import Budget
-from taintkeeper.core.conditions import Change
+from taintkeeper.core.conditions import Change, TaintId
 from taintkeeper.core.deadlines import Deadline
 from taintkeeper.core.objects import Node, Pod, PodRef
 from taintkeeper.core.zones import ZoneState
@@ -78,6 +78,23 @@ class EvictionAnswered:
     answer: Answer
 
 
+@dataclass(frozen=True, slots=True)
+class NodeRead:
+    """A node and its pods were read from the API server; ``node`` is None where there is none of this name."""
+
+    name: str
+    node: Node | None
+    pods: tuple[Pod, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeUnread:
+    """A node or its pods could not be read, for this reason."""
+
+    name: str
+    detail: str
+
+
 class WriteResult(StrEnum):
     """How a write to a node ended."""
 
@@ -97,18 +114,8 @@ class NodeWritten:
     detail: str = ""
 
 
-EvictionInput = (
-    NodeSeen
-    | NodeGone
-    | PodSeen
-    | PodGone
-    | BudgetSeen
-    | BudgetGone
-    | Knowledge
-    | Woke
-    | EvictionAnswered
-    | NodeWritten
-)
+Answered = EvictionAnswered | NodeRead | NodeUnread | NodeWritten
+EvictionInput = NodeSeen | NodeGone | PodSeen | PodGone | BudgetSeen | BudgetGone | Knowledge | Woke | Answered
 TaintInput = NodeSeen | NodeGone | Knowledge | Woke | NodeWritten
 
 
@@ -118,6 +125,13 @@ class Evict:
 
     pod: PodRef
     deadline: Deadline
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNode:
+    """Read this node and its pods from the API server: pods are about to be evicted from it."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +197,7 @@ class Skipped:
     reason: str
 
 
-EvictionEffect = Evict | Remember | Evicted | FoundGone | EvictionFailed | Held | Cancelled | Skipped
+EvictionEffect = Evict | ReadNode | Remember | Evicted | FoundGone | EvictionFailed | Held | Cancelled | Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,17 +211,39 @@ class PatchTaints:
 
 @dataclass(frozen=True, slots=True)
 class TaintsChanged:
-    """The taints of a node were written. ``again`` are keys that somebody had removed meanwhile."""
+    """The taints of a node were written. ``again`` are those that somebody had removed meanwhile."""
 
     node: Node
     change: Change
     reasons: Mapping[str, str]
-    again: frozenset[str]
+    again: frozenset[TaintId]
+
+
+@dataclass(frozen=True, slots=True)
+class TaintContested:
+    """Somebody undoes what we do to this taint of the node again and again; from now on we do it less and less often.
+
+    ``reason`` is what calls for the taint, None where nothing does and somebody keeps adding it.
+    """
+
+    node: Node
+    taint: TaintId
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyFlipped:
+    """A node that was ready is not any more, or the other way round."""
+
+    node: Node
 
 
 @dataclass(frozen=True, slots=True)
 class ZoneChanged:
-    """A zone has another state or another rate now, in nodes per second; ``witness`` is the node that brought it."""
+    """A zone has another state or another rate now, in nodes per second; ``witness`` is the node that brought it.
+
+    ``cooling`` says that the rate is lower than that of the state, since a worse one is not over for long.
+    """
 
     zone: str
     witness: Node
@@ -215,6 +251,7 @@ class ZoneChanged:
     after: ZoneState
     rate: float
     all_disrupted: bool
+    cooling: bool = False
 
 
-TaintEffect = PatchTaints | TaintsChanged | ZoneChanged
+TaintEffect = PatchTaints | TaintsChanged | TaintContested | ReadyFlipped | ZoneChanged

@@ -68,7 +68,7 @@ async def test_what_kopf_tells_is_no_complete_view_before_a_list_of_our_own() ->
     bench.feed.take(event(None, "b"))
     await bench.run(4.9)
     assert bench.told == ["seen a", "seen b"]
-    assert bench.feed.last_heard == float("-inf")
+    assert not bench.alive
 
 
 async def test_the_view_is_complete_once_everything_is_listed() -> None:
@@ -190,5 +190,40 @@ async def test_a_lasting_failure_costs_a_growing_pause_each_time(failure: Answer
     bench = FeedBench(forever=failure)
     await bench.run(HOUR)
     assert not bench.alive
-    assert 60 <= len(bench.times()) <= HOUR / 30.0 + 12
-    assert all(30.0 <= pause <= 47.0 for pause in bench.api.pauses()[-20:])
+    assert 180 <= len(bench.times()) <= HOUR / 10.0 + 12
+    assert all(10.0 <= pause <= 17.0 for pause in bench.api.pauses()[-20:])
+
+
+async def test_what_kopf_tells_counts_as_heard() -> None:
+    bench = FeedBench()
+    assert bench.feed.last_heard == float("-inf")
+    await bench.run(100.0)
+    assert bench.feed.last_heard == 0.0
+    bench.feed.take(event("MODIFIED", "a"))
+    assert bench.feed.last_heard == 100.0
+
+
+async def test_a_doubt_has_all_nodes_listed_at_once_and_nothing_relied_on_until_they_are() -> None:
+    bench = FeedBench(nodes("a", "b"), Late(3.0, nodes("b")))
+    asyncio.get_running_loop().call_later(50.0, bench.feed.doubt)
+    await bench.run(60.0)
+    assert bench.told == ["seen a", "seen b", "alive", "stale", "seen b", "gone a", "alive"]
+    assert bench.times() == [0.0, 50.0]
+
+
+async def test_a_doubt_that_comes_up_while_nodes_are_listed_has_them_listed_once_more() -> None:
+    bench = FeedBench(Late(3.0, nodes("a")), Late(3.0, nodes("a")))
+    asyncio.get_running_loop().call_later(1.0, bench.feed.doubt)
+    await bench.run(60.0)
+    assert bench.told == ["seen a", "seen a", "alive"]
+    assert bench.times() == [0.0, 3.0]
+
+
+async def test_while_kopf_cannot_watch_nodes_no_list_is_relied_on() -> None:
+    bench = FeedBench()
+    asyncio.get_running_loop().call_later(10.0, bench.feed.interrupted, True)
+    asyncio.get_running_loop().call_later(500.0, bench.feed.interrupted, False)
+    await bench.run(499.0)
+    assert not bench.alive
+    await bench.run(2.0)
+    assert bench.alive

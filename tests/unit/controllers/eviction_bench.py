@@ -16,7 +16,7 @@ from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core import messages as m
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.eviction_queue import EvictionOptions
-from taintkeeper.core.objects import Node, PodRef, Taint
+from taintkeeper.core.objects import Node, Pod, PodRef, Taint
 
 ACCEPTED = Answer(201)
 
@@ -68,7 +68,8 @@ class ScriptedWriter:
 class EvictionBench:
     """The controller, what it sent to the API and what it reported, in one journal.
 
-    Evicted pods are gone after ``gone_after`` seconds; None leaves it to the test to tell of that.
+    A node that is read looks as it was last fed. Evicted pods are gone after ``gone_after`` seconds; None leaves it to
+    the test to tell of that.
     """
 
     def __init__(
@@ -78,6 +79,11 @@ class EvictionBench:
         self.registry = CollectorRegistry()
         self.crashes: list[BaseException] = []
         self.notices: list[Notice] = []
+        self.readings: list[str] = []
+        self.unreadable: set[str] = set()
+        self.stalls: list[float] = []
+        self._nodes: dict[str, Node] = {}
+        self._pods: dict[str, Pod] = {}
         self.clock = SteadyClock()
         self.controller = TaintEviction(
             EvictionOptions(concurrency=concurrency),
@@ -88,7 +94,9 @@ class EvictionBench:
                 clock=self.clock,
                 random=Random(0),
                 crashed=self.crashes.append,
+                stalled=self._stand_still,
             ),
+            self._read,
         )
 
         if gone_after is not None:
@@ -97,6 +105,20 @@ class EvictionBench:
     def _delete_later(self, seconds: float, ref: PodRef) -> None:
         asyncio.get_running_loop().call_later(seconds, self.controller.feed, m.PodGone(ref.uid))
 
+    async def _read(self, name: str) -> m.NodeRead | m.NodeUnread:
+        self.readings.append(name)
+        await asyncio.sleep(0.001)
+        if name in self.unreadable:
+            return m.NodeUnread(name, "no answer")
+        return m.NodeRead(name, self._nodes.get(name), tuple(self._pods.values()))
+
+    def hide(self, node: Node) -> None:
+        """Have the node look like this when it is read, while no watch tells of it."""
+        self._nodes[node.name] = node
+
+    def _stand_still(self, seconds: float) -> None:
+        self.stalls.append(seconds)
+
     def _send(self, notice: Notice) -> None:
         self.notices.append(notice)
         self.writer.journal.append(f"{notice.reason} {notice.subject.name}")
@@ -104,6 +126,13 @@ class EvictionBench:
     def feed(self, *events: m.EvictionInput) -> None:
         """Tell the controller of several things."""
         for event in events:
+            match event:
+                case m.NodeSeen(node):
+                    self._nodes[node.name] = node
+                case m.PodSeen(pod):
+                    self._pods[pod.ref.uid] = pod
+                case _:
+                    pass
             self.controller.feed(event)
 
     def metric(self, name: str, **labels: str) -> float:

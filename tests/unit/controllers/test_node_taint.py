@@ -79,6 +79,7 @@ class TaintBench:
                 clock=SteadyClock(),
                 random=Random(0),
                 crashed=self.crashes.append,
+                stalled=print,
             ),
         )
 

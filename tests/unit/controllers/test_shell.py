@@ -45,12 +45,17 @@ class Bench:
     shell: Shell[object, object] = field(init=False)
     performed: list[object] = field(default_factory=list)
     crashes: list[BaseException] = field(default_factory=list)
+    stalls: list[float] = field(default_factory=list)
     perform: Callable[[object], None] = lambda _: None
 
     def __post_init__(self) -> None:
         clock = SteadyClock()
         self.engine = Engine(clock)
-        self.shell = Shell(self.engine, clock, self._perform, self.crashes.append)
+        self.shell = Shell(self.engine, clock, self._perform, crashed=self.crashes.append, stalled=self._stand_still)
+
+    def _stand_still(self, seconds: float) -> None:
+        self.stalls.append(seconds)
+        self.shell.feed("stale")
 
     def _perform(self, effect: object) -> None:
         self.performed.append(effect)
@@ -104,6 +109,36 @@ async def test_a_time_that_has_passed_wakes_at_once_but_lets_others_have_their_t
     assert bench.engine.woken() == []
     await asyncio.sleep(0.001)
     assert bench.engine.woken() == [pytest.approx(50.0, abs=0.002)]
+
+
+@pytest.mark.parametrize("by", ["timer", "event"])
+async def test_after_standing_still_the_engine_hears_of_that_before_anything_else(by: str) -> None:
+    bench = Bench()
+    bench.engine.wakes = [10.0]
+    bench.shell.feed("begin")
+    timer = bench.shell._timer
+    assert timer is not None
+    timer.cancel()
+    # The loop's clock is virtual: so time passes here without the timer, as it does for a stopped process.
+    await asyncio.sleep(310.0)
+    if by == "timer":
+        bench.shell._wake()
+    else:
+        bench.shell.feed("news")
+    assert bench.stalls == [pytest.approx(300.0)]
+    assert bench.engine.given[1][1] == "stale"
+
+
+async def test_a_timer_that_is_a_little_late_is_no_standstill() -> None:
+    bench = Bench()
+    bench.engine.wakes = [10.0]
+    bench.shell.feed("begin")
+    assert bench.shell._timer is not None
+    bench.shell._timer.cancel()
+    await asyncio.sleep(10.9)
+    bench.shell._wake()
+    assert bench.stalls == []
+    assert bench.engine.woken() == [10.9]
 
 
 @pytest.mark.parametrize("where", ["engine", "perform", "work"])

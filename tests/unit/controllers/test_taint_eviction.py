@@ -65,7 +65,9 @@ async def test_nothing_is_posted_before_everything_is_listed_or_while_it_is_not_
     bench.feed(*pods(1), TAINTED)
     await asyncio.sleep(HOUR)
     assert bench.writer.tries == {}
-    bench.feed(FRESH, Knowledge(fresh=False), PodSeen(pod("p1")))
+    bench.feed(FRESH)
+    await asyncio.sleep(1.0)
+    bench.feed(Knowledge(fresh=False), PodSeen(pod("p1")))
     await asyncio.sleep(HOUR)
     assert bench.writer.tries == {"p0": 1}
     bench.feed(FRESH)
@@ -219,7 +221,7 @@ async def test_it_is_busy_while_evictions_are_due_or_under_way() -> None:
     assert not bench.controller.busy
     busy = []
     for _ in range(5):
-        await asyncio.sleep(4.0)
+        await asyncio.sleep(4.1)
         busy.append(bench.controller.busy)
     assert busy == [False, False, True, True, False]
 
@@ -232,6 +234,33 @@ async def test_it_is_busy_while_the_api_server_has_it_wait() -> None:
     assert (bench.writer.under_way, bench.controller.busy) == (0, True)
     await asyncio.sleep(60.0)
     assert not bench.controller.busy
+
+
+@pytest.mark.reported("NVIDIA/NVSentinel#1415", "draino#116")
+async def test_the_node_is_read_once_before_a_wave_and_what_is_found_there_counts() -> None:
+    bench = EvictionBench()
+    bench.feed(*pods(20), TAINTED, FRESH)
+    await asyncio.sleep(1.0)
+    assert (bench.readings, len(bench.writer.tries)) == (["n1"], 20)
+    assert bench.metric("taintkeeper_live_checks_total", result="read") == 1.0
+    bench.feed(PodSeen(pod("late", lasting("foo", 60))))
+    bench.hide(node("n1"))
+    await asyncio.sleep(HOUR)
+    assert bench.readings == ["n1", "n1"]
+    assert bench.metric("taintkeeper_evictions_cancelled_total") == 1.0
+    assert "late" not in bench.writer.tries
+
+
+async def test_nobody_is_evicted_from_a_node_that_cannot_be_read() -> None:
+    bench = EvictionBench()
+    bench.unreadable.add("n1")
+    bench.feed(*pods(1), TAINTED, FRESH)
+    await asyncio.sleep(HOUR)
+    assert bench.writer.tries == {}
+    assert 100 <= bench.metric("taintkeeper_live_checks_total", result="failed") <= 130
+    bench.unreadable.clear()
+    await asyncio.sleep(60.0)
+    assert bench.writer.tries == {"p0": 1}
 
 
 @pytest.mark.reported("kubernetes/kubernetes#42394")
@@ -270,6 +299,7 @@ async def test_after_stopping_nothing_is_posted_and_nobody_is_waited_for() -> No
 def test_it_asks_for_the_permissions_that_it_needs() -> None:
     assert sorted(map(str, PERMISSIONS)) == [
         "create pods/eviction",
+        "get nodes",
         *("list nodes", "list poddisruptionbudgets.policy", "list pods"),
         "patch nodes",
         *("watch nodes", "watch poddisruptionbudgets.policy", "watch pods"),

@@ -20,10 +20,13 @@ from taintkeeper.core.messages import (
     EvictionInput,
     Knowledge,
     NodeGone,
+    NodeRead,
     NodeSeen,
+    NodeUnread,
     NodeWritten,
     PodGone,
     PodSeen,
+    ReadNode,
     Remember,
     Woke,
     WriteResult,
@@ -57,7 +60,8 @@ class EvictionBench:
     """A cluster of a few objects with the engine in it; time passes only in :meth:`run_until`.
 
     An accepted pod terminates for ``lingers`` seconds and is then deleted; with ``lingers`` None nothing more is ever
-    seen of it. Memories are written to the node as the engine asks for.
+    seen of it. Memories are written to the node as the engine asks for. A node that is read looks as it was last
+    seen, unless ``hidden`` holds objects that no watch has told of; ``unreadable`` nodes cannot be read.
     """
 
     def __init__(
@@ -76,6 +80,8 @@ class EvictionBench:
         self.pods: dict[str, Pod] = {}
         self.budgets: dict[str, Budget] = {}
         self.unanswered: list[Evict] = []
+        self.hidden: dict[str, Node | Pod | None] = {}
+        self.unreadable: set[str] = set()
         self._options = options or EvictionOptions()
         self._coming: list[tuple[float, int, EvictionInput]] = []
         self._sequence = count()
@@ -141,7 +147,7 @@ class EvictionBench:
 
     def count(self, state: State) -> int:
         """Return how many pods are in this state, as a metric would show it."""
-        return self.engine.queue.counts[state]
+        return self.engine.queue.tracks.counts[state]
 
     def _run(self, end: float) -> None:
         steps = 0
@@ -191,11 +197,21 @@ class EvictionBench:
                 self._later(self.now, EvictionAnswered(ref.uid, answer))
                 if 200 <= answer.status < 300 or answer.status == 404:
                     self._terminate(ref.uid)
+            case ReadNode(name):
+                self._later(self.now, self._read(name))
             case Remember(name, _, memory):
                 self._later(self.now, NodeWritten(name, WriteResult.DONE))
                 self._later(self.now, NodeSeen(replace(self.nodes[name], first_seen=dict(memory))))
             case _:
                 pass
+
+    def _read(self, name: str) -> EvictionInput:
+        if name in self.unreadable:
+            return NodeUnread(name, "no answer")
+        found = self.hidden.get(name, self.nodes.get(name))
+        pods = [self.hidden.get(uid, pod) for uid, pod in self.pods.items() if pod.node == name]
+        there = tuple(pod for pod in pods if isinstance(pod, Pod))
+        return NodeRead(name, found if isinstance(found, Node) else None, there)
 
     def _terminate(self, uid: str) -> None:
         if self.lingers is None or uid not in self.pods:

@@ -112,9 +112,9 @@ class World:
         queue, pods = self.bench.engine.queue, self.bench.pods
         uids = [effect.pod.uid for effect in self.bench.unanswered]
         assert len(uids) == len(set(uids)), "two evictions of a pod are under way"
-        tracks = queue.tracks()
-        assert +queue.counts == Counter(track.state for track in tracks)
-        assert min(queue.counts.values(), default=0) >= 0
+        tracks = list(queue.tracks)
+        assert +queue.tracks.counts == Counter(track.state for track in tracks)
+        assert min(queue.tracks.counts.values(), default=0) >= 0
         for track in tracks:
             assert (track.state is State.POSTED) <= (track.pod.ref.uid in uids)
             assert (track.state is State.SKIPPED) <= track.pod.terminal

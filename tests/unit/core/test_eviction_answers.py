@@ -63,7 +63,7 @@ def test_a_refusal_is_followed_by_a_growing_pause_and_never_given_up(
     assert all(60.0 <= pause <= 75.0 for pause in found[len(least) :])
     assert len(found) > len(least)
     assert outcomes(bench) == {outcome}
-    assert (bench.count(State.PAUSING), len(bench.engine.queue.tracks())) == (1, 1)
+    assert (bench.count(State.PAUSING), len(list(bench.engine.queue.tracks))) == (1, 1)
 
 
 @pytest.mark.parametrize(

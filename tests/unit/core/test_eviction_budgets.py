@@ -246,7 +246,7 @@ def test_a_blocked_pod_that_may_stay_is_cancelled_once() -> None:
     bench.run_until(100.0)
     bench.taint()
     assert len(bench.of(Cancelled)) == 3
-    assert +bench.engine.queue.counts == {}
+    assert +bench.engine.queue.tracks.counts == {}
     assert bench.engine.queue.oldest_blocked(200.0) == 0.0
 
 

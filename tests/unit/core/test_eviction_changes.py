@@ -180,20 +180,22 @@ def test_a_restart_computes_the_same_deadlines() -> None:
     bench.run_until(10.0)
     bench.taint(*taints)
     bench.run_until(200.0)
-    before = {track.pod.ref: track.deadline for track in bench.engine.queue.tracks()}
+    before = {track.pod.ref: track.deadline for track in list(bench.engine.queue.tracks)}
     bench.restart()
-    assert {track.pod.ref: track.deadline for track in bench.engine.queue.tracks()} == before
+    assert {track.pod.ref: track.deadline for track in list(bench.engine.queue.tracks)} == before
     assert {ref.name: found.due for ref, found in before.items()} == {"p0": 500, "p1": 510, "p2": 510, "p3": 503}
 
 
 @pytest.mark.reported("kubernetes/kubernetes#45342")
 def test_a_pod_that_counts_down_shows_its_deadline_and_is_counted() -> None:
     bench = EvictionBench(NodeSeen(node("n1", not_ready())), PodSeen(pod("p1", lasting(not_ready().key, 300))))
-    assert {state: number for state, number in bench.engine.queue.counts.items() if number} == {State.COUNTING: 1}
-    (track,) = bench.engine.queue.tracks()
+    assert {state: number for state, number in bench.engine.queue.tracks.counts.items() if number} == {
+        State.COUNTING: 1
+    }
+    (track,) = list(bench.engine.queue.tracks)
     assert track.deadline.due == 300.0
     bench.run_until(300.0)
-    assert +bench.engine.queue.counts == {}
+    assert +bench.engine.queue.tracks.counts == {}
 
 
 def test_an_answer_to_a_pod_that_may_stay_after_all_ends_its_way() -> None:
@@ -204,4 +206,4 @@ def test_an_answer_to_a_pod_that_may_stay_after_all_ends_its_way() -> None:
     bench.answer(evict, FORBIDDEN)
     assert [effect.pod.name for _, effect in bench.of(Cancelled)] == ["p1"]
     bench.run_until(1000.0)
-    assert (bench.times(), bench.engine.queue.tracks()) == ([0.0], [])
+    assert (bench.times(), list(bench.engine.queue.tracks)) == ([0.0], [])

@@ -25,7 +25,7 @@ def test_once_the_api_is_well_every_pod_that_is_due_leaves(story: list[Step]) ->
     world.settle()
     bench = world.bench
     world.look(len(bench.posts()))
-    assert {track.state for track in bench.engine.queue.tracks()} <= {State.LEAVING, State.SKIPPED}
+    assert {track.state for track in list(bench.engine.queue.tracks)} <= {State.LEAVING, State.SKIPPED}
     for found in bench.pods.values():
         taints = bench.nodes[found.node].taints if found.node in bench.nodes else ()
         if taints and not (found.deleting or found.terminal):
@@ -39,9 +39,9 @@ def test_a_restart_at_any_time_computes_the_same_deadlines(story: list[Step]) ->
     world = World()
     world.play([step for step in story if step[0] != "fresh"])
     bench = world.bench
-    before = {track.pod.ref: track.deadline for track in bench.engine.queue.tracks() if track.wanted}
+    before = {track.pod.ref: track.deadline for track in list(bench.engine.queue.tracks) if track.wanted}
     bench.restart()
-    assert {track.pod.ref: track.deadline for track in bench.engine.queue.tracks()} == before
+    assert {track.pod.ref: track.deadline for track in list(bench.engine.queue.tracks)} == before
 
 
 @sometimes

@@ -104,9 +104,9 @@ def test_the_same_events_lead_to_the_same_effects() -> None:
 )
 def test_each_pod_is_counted_in_the_state_it_is_in(answer: Answer | None, state: State) -> None:
     bench = EvictionBench(TAINTED, PodSeen(pod()), api=always(answer), lingers=None)
-    assert +bench.engine.queue.counts == {state: 1}
+    assert +bench.engine.queue.tracks.counts == {state: 1}
     bench.tell(PodGone("p1-uid"))
-    assert +bench.engine.queue.counts == {}
+    assert +bench.engine.queue.tracks.counts == {}
 
 
 def test_an_answer_about_a_pod_that_was_deleted_meanwhile_still_counts() -> None:
@@ -160,7 +160,7 @@ def test_a_counting_pod_that_changes_often_costs_no_more_memory() -> None:
     bench = EvictionBench(TAINTED, PodSeen(pod("p1", lasting("foo", 3600))))
     for number in range(200):
         bench.see(pod("p1", lasting("foo", 3600), labels={"restarts": str(number)}))
-    assert len(bench.engine.queue._timers) <= 2
+    assert len(bench.engine.queue.tracks._timers) <= 2
 
 
 def test_a_blocked_pod_that_flaps_costs_no_more_memory() -> None:
@@ -171,7 +171,7 @@ def test_a_blocked_pod_that_flaps_costs_no_more_memory() -> None:
     gatekeeper = queue._gatekeeper
     waiting = [gate.waiting for gate in gatekeeper._gates.take_down("default")]
     assert sum(len(each) for each in waiting) <= 4
-    assert len(queue._timers) + len(queue._ready) + len(gatekeeper._timers) <= 8
+    assert len(queue.tracks._timers) + len(queue.tracks._ready) + len(gatekeeper._timers) <= 8
 
 
 def test_the_engine_asks_to_be_woken_only_when_there_is_something_to_do() -> None:

@@ -27,7 +27,7 @@ class NodeTaint:
         self._metrics = TaintMetrics(around.registry)
         self._engine = TaintEngine(options, around.random)
         self._shell: Shell[m.TaintInput, m.TaintEffect] = Shell(
-            self._engine, around.clock, self._perform, around.crashed
+            self._engine, around.clock, self._perform, crashed=around.crashed, stalled=around.stalled
         )
         # One write a node at most, but when a thousand nodes fail together they must not all be sent at once.
         self._places = asyncio.Semaphore(CONCURRENT_WRITES)

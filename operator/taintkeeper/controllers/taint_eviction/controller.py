@@ -1,5 +1,8 @@
 """Carries out what the eviction engine decides."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
 from taintkeeper.cluster.access import Permission
 from taintkeeper.controllers.shell import Shell
 from taintkeeper.controllers.surroundings import Surroundings
@@ -11,6 +14,7 @@ from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.eviction_states import State
 
 PERMISSIONS = (
+    Permission("get", "nodes"),
     Permission("list", "nodes"),
     Permission("watch", "nodes"),
     Permission("patch", "nodes"),
@@ -21,6 +25,9 @@ PERMISSIONS = (
     Permission("watch", "poddisruptionbudgets", group="policy"),
 )
 
+ReadNode = Callable[[str], Awaitable[m.NodeRead | m.NodeUnread]]
+"""Reads the node of this name and its pods, past every watch."""
+
 
 class TaintEviction:
     """Feed it with what is seen of nodes, pods and budgets: it evicts, remembers and reports."""
@@ -28,20 +35,21 @@ class TaintEviction:
     permissions = PERMISSIONS
     resources = frozenset({"nodes", "pods", "poddisruptionbudgets"})
 
-    def __init__(self, options: EvictionOptions, around: Surroundings) -> None:
+    def __init__(self, options: EvictionOptions, around: Surroundings, read_node: ReadNode) -> None:
         self._writer = around.writer
+        self._read_node = read_node
         self._reports = EvictionReports(around.send)
         self._metrics = EvictionMetrics(around.registry)
         self._engine = EvictionEngine(options, around.random)
         self._shell: Shell[m.EvictionInput, m.EvictionEffect] = Shell(
-            self._engine, around.clock, self._perform, around.crashed
+            self._engine, around.clock, self._perform, crashed=around.crashed, stalled=around.stalled
         )
         self._metrics.observe(self._engine.queue, around.clock)
 
     @property
     def busy(self) -> bool:
         """Whether evictions are due or under way that must not wait for anything less important."""
-        counts = self._engine.queue.counts
+        counts = self._engine.queue.tracks.counts
         return counts[State.READY] + counts[State.POSTED] > 0
 
     def feed(self, event: m.EvictionInput) -> None:
@@ -56,6 +64,8 @@ class TaintEviction:
         match effect:
             case m.Evict():
                 self._shell.spawn(self._evict(effect))
+            case m.ReadNode():
+                self._shell.spawn(self._read(effect))
             case m.Remember():
                 self._shell.spawn(self._remember(effect))
             case _:
@@ -65,6 +75,13 @@ class TaintEviction:
     async def _evict(self, effect: m.Evict) -> None:
         answer = await self._writer.evict(effect.pod)
         self._shell.feed(m.EvictionAnswered(effect.pod.uid, answer))
+
+    async def _read(self, effect: m.ReadNode) -> None:
+        answer = await self._read_node(effect.name)
+        if isinstance(answer, m.NodeRead) and answer.node is not None:
+            answer = replace(answer, node=self._writer.as_seen(answer.node))
+        self._metrics.count_reading(answer)
+        self._shell.feed(answer)
 
     async def _remember(self, effect: m.Remember) -> None:
         self._shell.feed(await self._writer.write_first_seen(effect.node, effect.uid, effect.memory))

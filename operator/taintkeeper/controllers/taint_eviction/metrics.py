@@ -33,6 +33,12 @@ class EvictionMetrics:
             buckets=LATENESS_BUCKETS,
             registry=registry,
         )
+        self._readings = Counter(
+            "taintkeeper_live_checks",
+            "Times that a node and its pods were read before pods were evicted from it, by result.",
+            ["result"],
+            registry=registry,
+        )
         self._cancelled = Counter(
             "taintkeeper_evictions_cancelled", "Evictions given up since the reason was gone.", registry=registry
         )
@@ -58,6 +64,10 @@ class EvictionMetrics:
     def observe(self, queue: EvictionQueue, clock: Callable[[], float]) -> None:
         """Serve the numbers of this queue; ``clock`` tells seconds since the epoch."""
         self._registry.register(_QueueCollector(queue, clock))
+
+    def count_reading(self, answer: m.NodeRead | m.NodeUnread) -> None:
+        """Count how the reading of a node ended."""
+        self._readings.labels("read" if isinstance(answer, m.NodeRead) else "failed").inc()
 
     def count(self, effect: m.EvictionEffect) -> None:
         """Count what an effect tells."""
@@ -91,12 +101,12 @@ class _QueueCollector(Collector):
             labels=["reason"],
         )
         for state in PENDING:
-            pending.add_metric([state.value], self._queue.counts[state])
+            pending.add_metric([state.value], self._queue.tracks.counts[state])
         yield pending
         yield GaugeMetricFamily(
             "taintkeeper_terminating_pods",
             "Pods under a taint that they do not tolerate that are terminating and not gone yet.",
-            self._queue.counts[State.LEAVING],
+            self._queue.tracks.counts[State.LEAVING],
         )
         yield GaugeMetricFamily(
             "taintkeeper_blocked_oldest_seconds",
