@@ -74,6 +74,7 @@ def test_a_node_is_read_with_all_that_decisions_rest_on() -> None:
         pytest.param({"timeAdded": "2026-01-01T00:01:00.123456789Z"}, BORN + 60.123457, id="nanoseconds"),
         pytest.param({"timeAdded": "9999-12-31T23:59:59Z"}, 253402300799.0, id="future"),
         pytest.param({"timeAdded": "0001-01-01T00:00:00Z"}, -62135596800.0, id="Go's zero"),
+        *[pytest.param({"timeAdded": time}, None, id=f"{time!r}") for time in wires.BAD_TIMES],
     ],
 )
 def test_taints_with_and_without_times_may_be_mixed(
@@ -102,6 +103,18 @@ def test_what_a_node_does_not_say_has_a_plain_meaning(parts: dict[str, Any]) -> 
 def test_a_node_with_neither_spec_nor_status_can_be_read() -> None:
     node = decode_node(b'{"metadata": {"name": "n1"}}')
     assert (node.name, node.created, node.conditions, node.ready) == ("n1", 0.0, (), False)
+
+
+@pytest.mark.parametrize("time", wires.BAD_TIMES, ids=repr)
+def test_a_time_of_a_node_that_cannot_be_read_counts_as_missing(time: Any, far_east: None) -> None:
+    condition = {"type": "Ready", "status": "True", "lastHeartbeatTime": time, "lastTransitionTime": time}
+    node = wires.node("n1", meta={"creationTimestamp": time}) | {"status": {"conditions": [condition]}}
+    read = decode_node(msgspec.json.encode(node))
+    assert (read.created, read.conditions) == (0.0, (Condition("Ready", "True"),))
+
+
+def test_a_taint_that_lacks_a_part_can_be_read() -> None:
+    assert read({}).taints == (Taint("", ""),)
 
 
 def test_a_node_may_be_left_out_of_the_count() -> None:
@@ -149,12 +162,22 @@ def test_nothing_to_remember_removes_the_annotation() -> None:
         pytest.param('{"foo:NoExecute": "0001-01-01T00:00:00+14:00"}', id="before all times"),
         pytest.param('{"foo:NoExecute": "1969-12-31T23:59:59Z"}', id="before the epoch"),
         "[" * 100_000,
+        '{"foo:NoExecute":' * 100_000,
     ],
     ids=lambda text: text[:40] or "empty",
 )
 def test_a_memory_that_makes_no_sense_counts_as_nothing_remembered(text: str, far_east: None) -> None:
     assert decode_first_seen(text) == {}
     assert read(meta={"annotations": {FIRST_SEEN_ANNOTATION: text}}).first_seen == {}
+
+
+@pytest.mark.parametrize("bad", ["5", "null", '"yesterday"', '"0000-01-01T00:00:00Z"', '"2026-01-01T00:00:00"', "[{}]"])
+def test_a_part_of_a_memory_that_makes_no_sense_leaves_the_rest(bad: str, far_east: None) -> None:
+    good = '"2026-01-01T00:00:00Z"'
+    assert decode_first_seen(f'{{"a:NoExecute":{good},"b:NoExecute":{bad},"c:NoExecute":{good}}}') == {
+        "a:NoExecute": BORN,
+        "c:NoExecute": BORN,
+    }
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,17 @@ def test_a_pod_came_to_its_node_when_it_was_scheduled_else_started_else_created(
     assert pod_with(status=status).bound == bound
 
 
+@pytest.mark.parametrize("time", wires.BAD_TIMES, ids=repr)
+def test_a_time_of_a_pod_that_cannot_be_read_counts_as_missing(time: Any) -> None:
+    status = {"conditions": [condition("PodScheduled", at=time), condition("Ready", at=time)], "startTime": time}
+    assert pod_with(status=status).bound == BORN
+    assert pod_with(meta={"creationTimestamp": time}, status=status).bound == 0.0
+
+
+def test_a_pod_whose_time_of_deletion_cannot_be_read_is_terminating() -> None:
+    assert pod_with(meta={"deletionTimestamp": "10000-01-01T13:59:59Z"}).deleting
+
+
 def test_a_pod_without_any_time_came_long_ago() -> None:
     assert pod_with(meta={"creationTimestamp": None}).bound == 0.0
 

@@ -3,6 +3,11 @@
 from typing import Any
 
 BORN = "2026-01-01T00:00:00Z"
+BAD_TIMES: tuple[Any, ...] = (
+    *("0000-01-01T00:00:00Z", "-0001-12-31T10:00:00Z", "10000-01-01T13:59:59Z"),
+    *("2026-01-01T00:00:00", "2026-02-30T00:00:00Z", "yesterday", "", 5, 1e300, True, [], {"seconds": 5}),
+)
+"""What stands where a time should be: first what a real API server may send, then what it should not."""
 
 
 def metadata(name: str, *, namespace: str = "", **more: Any) -> dict[str, Any]:
