@@ -1,0 +1,364 @@
+"""Pods of a node that is not ready are marked as not ready: which, when, how many at once, and never after recovery."""
+
+from dataclasses import replace
+
+import pytest
+
+from taintkeeper.core import health_messages as h
+from taintkeeper.core.disruption import Marking
+from taintkeeper.core.health import Patience
+from taintkeeper.core.health_engine import HealthOptions
+from taintkeeper.core.messages import Knowledge, PodGone, PodSeen
+from taintkeeper.core.objects import Node, Pod
+from taintkeeper.core.pod_readiness import AT_ONCE
+from tests.unit.core.builders import case, node, pod
+from tests.unit.core.health_bench import GRACE, HealthBench, constantly, first
+
+CALM = HealthOptions(Patience(grace=1e9, startup=1e9))
+"""With these, no node is declared Unknown for its silence."""
+
+
+def cluster(*pods: Pod, status: str = "True", options: HealthOptions = CALM) -> HealthBench:
+    """Return a bench with the nodes n1 and n2, of which n1 reports this status."""
+    nodes = node("n1", conditions={"Ready": status}), node("n2", conditions={"Ready": "True"})
+    return HealthBench(*nodes, pods=pods, options=options)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "marked"),
+    [
+        case(
+            "TestProcessPodMarkPodNotReady: Do not mark pod as NotReady when the scheduled node's healthy is not"
+            " gathered yet",
+            {"DiskPressure": "True"}, [],
+        ),
+        case(
+            "TestProcessPodMarkPodNotReady: Do not mark pod as NotReady when the scheduled node is ready",
+            {"Ready": "True"}, [],
+        ),
+        case(
+            "TestProcessPodMarkPodNotReady: Pod marked as NotReady when the scheduled node is not ready",
+            {"Ready": "False"}, ["p1-uid"],
+        ),
+        case(
+            "TestProcessPodMarkPodNotReady: Pod marked as NotReady when the scheduled node is not ready (Unknown)",
+            {"Ready": "Unknown"}, ["p1-uid"],
+        ),
+    ],
+)  # fmt: skip
+def test_pods_are_marked_where_the_node_is_not_ready(conditions: dict[str, str], marked: list[str]) -> None:
+    bench = HealthBench(node("n1", conditions=conditions), pods=(pod("p1"),), options=CALM)
+    bench.run_until(100.0)
+    assert bench.marked() == marked
+
+
+@pytest.mark.parametrize(
+    ("begun", "marked"),
+    [
+        case("TestMonitorNodeHealthMarkPodsNotReady: new node", 0.0, []),
+        case("TestMonitorNodeHealthMarkPodsNotReady: fresh status", 49.0, []),
+        case("TestMonitorNodeHealthMarkPodsNotReady: stale status", 50.0, ["p1-uid"]),
+    ],
+)
+def test_pods_are_marked_when_their_node_has_been_silent_for_too_long(begun: float, marked: list[str]) -> None:
+    bench = cluster(pod("p1"), pod("p2", node="n2"), options=HealthOptions())
+    bench.run_until(begun, renewing=("n2",))
+    assert bench.marked() == marked
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [{"mirror": True}, {"deleting": True}, {"phase": "Pending"}, {"phase": "Failed"}, {"critical": True}],
+    ids=str,
+)
+def test_every_pod_that_is_ready_is_marked_whatever_its_kind(facts: dict[str, object]) -> None:
+    bench = cluster(pod("p1", **facts), status="Unknown")
+    assert bench.marked() == ["p1-uid"]
+
+
+def test_pods_that_are_not_ready_or_elsewhere_or_nowhere_are_left_alone() -> None:
+    bench = cluster(
+        pod("p1", ready=False), pod("p2", node="n2"), pod("p3", node=""), pod("p4", node="gone"), status="Unknown"
+    )
+    bench.run_until(100.0)
+    assert bench.of(h.MarkPod) == []
+
+
+def test_what_is_marked_carries_the_pod_as_it_was_seen_and_the_time() -> None:
+    bench = cluster(pod("p1", version=7))
+    bench.run_until(12.0)
+    bench.condition("n1", "Ready", "Unknown")
+    ((at, mark),) = bench.of(h.MarkPod)
+    assert (at, mark.at, mark.pod.version) == (12.0, 12.0, 7)
+
+
+@pytest.mark.reported("kubernetes/kubernetes#77733, #114295")
+@pytest.mark.parametrize(
+    "latency",
+    [
+        case("TestMonitorNodeHealthMarkPodsNotReadyWithWorkerSize: default workers", 0.01),
+        case("TestMonitorNodeHealthMarkPodsNotReadyWithWorkerSize: one worker", 0.0),
+    ],
+)
+def test_50_nodes_with_100_pods_each_take_exactly_5000_writes_and_few_at_once(latency: float) -> None:
+    nodes = [node(f"n{number}", conditions={"Ready": "True"}) for number in range(50)]
+    pods = [pod(f"p{number}", node=f"n{number % 50}") for number in range(5000)]
+    bench = HealthBench(*nodes, pods=tuple(pods))
+    bench.latency = latency
+    bench.run_until(300.0)
+    assert len(bench.of(h.MarkPod)) == 5000
+    assert set(bench.marked()) == set(bench.pods)
+    assert bench.most_under_way[h.MarkPod] == AT_ONCE
+
+
+def test_a_server_that_asks_to_slow_down_is_obeyed() -> None:
+    bench = cluster(*(pod(f"p{number}") for number in range(100)))
+    bench.latency = 0.01
+    bench.marks = first(*[h.PodResult.THROTTLED] * AT_ONCE, then=h.PodResult.DONE)
+    bench.condition("n1", "Ready", "Unknown")
+    bench.run_until(4.9)
+    assert len(bench.of(h.MarkPod)) == AT_ONCE
+    bench.under_way.clear()
+    bench.most_under_way.clear()
+    bench.run_until(5.05)
+    assert bench.most_under_way[h.MarkPod] < AT_ONCE
+    bench.run_until(60.0)
+    assert len(bench.marked()) == 100
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        case("TestMonitorNodeHealthMarkPodsNotReadyRetry: successful pod status update, no retry required", (), 1),
+        case(
+            "TestMonitorNodeHealthMarkPodsNotReadyRetry: unsuccessful pod status update, retry required",
+            (h.PodResult.FAILED,), 2,
+        ),
+    ],
+)  # fmt: skip
+def test_a_write_that_fails_is_tried_again(results: tuple[h.PodResult, ...], expected: int) -> None:
+    bench = cluster(pod("p1"))
+    bench.marks = first(*results, then=h.PodResult.DONE)
+    bench.condition("n1", "Ready", "Unknown")
+    bench.run_until(60.0)
+    assert (len(bench.of(h.MarkPod)), bench.marked()) == (expected, ["p1-uid"])
+
+
+@pytest.mark.upstream("TestMonitorNodeHealthMarkPodsNotReadyRetry: unsuccessful pod list, retry required")
+def test_pods_that_cannot_be_listed_at_first_are_marked_when_they_can() -> None:
+    bench = HealthBench(node("n1", conditions={"Ready": "Unknown"}), pods=(), options=CALM, fresh=False)
+    bench.run_until(600.0)
+    bench.tell(PodSeen(pod("p1")))
+    assert bench.of(h.MarkPod) == []
+    bench.pods["p1-uid"] = pod("p1")
+    bench.tell(Knowledge(True))
+    assert bench.marked() == ["p1-uid"]
+
+
+def test_nothing_is_marked_while_what_we_know_may_be_stale() -> None:
+    bench = cluster(pod("p1"))
+    bench.tell(Knowledge(False))
+    bench.condition("n1", "Ready", "Unknown")
+    bench.run_until(100.0)
+    assert bench.of(h.MarkPod) == []
+    bench.tell(Knowledge(True))
+    assert bench.marked() == ["p1-uid"]
+
+
+@pytest.mark.parametrize("result", [h.PodResult.FAILED, h.PodResult.CONFLICT, h.PodResult.GONE])
+def test_an_hour_of_failures_costs_little(result: h.PodResult) -> None:
+    bench = cluster(pod("p1"), status="Unknown")
+    bench.marks = constantly(result)
+    bench.change("n1", conditions=node("n1", conditions={"Ready": "True"}).conditions)
+    bench.add_pods(pod("p1"))
+    bench.condition("n1", "Ready", "Unknown")
+    bench.run_until(3600.0)
+    assert 90 <= len(bench.of(h.MarkPod)) <= 130
+
+
+def test_a_pod_that_changed_meanwhile_is_looked_at_again() -> None:
+    bench = cluster(pod("p1"))
+    bench.latency = 1.0
+    bench.condition("n1", "Ready", "Unknown")
+    bench.run_until(0.5)
+    bench.add_pods(pod("p1", labels={"changed": "yes"}))
+    bench.run_until(10.0)
+    assert [mark.pod.version for _, mark in bench.of(h.MarkPod)] == [0, 1]
+    assert bench.marked() == ["p1-uid"]
+
+
+def test_an_earlier_state_of_a_pod_that_comes_late_is_ignored() -> None:
+    bench = cluster(pod("p1", version=5, ready=False), status="Unknown")
+    bench.tell(PodSeen(pod("p1", version=4)))
+    assert bench.of(h.MarkPod) == []
+
+
+def test_after_a_restart_the_rest_is_done_and_nothing_twice() -> None:
+    bench = cluster(*(pod(f"p{number}") for number in range(100)))
+    bench.latency = 1.0
+    bench.condition("n1", "Ready", "Unknown")
+    bench.run_until(2.5)
+    done = bench.marked()
+    assert len(done) == 2 * AT_ONCE
+    bench.start()
+    bench.run_until(60.0)
+    assert sorted(bench.marked()) == sorted(bench.pods)
+
+
+def test_pods_that_appear_later_are_included() -> None:
+    bench = cluster(status="Unknown")
+    bench.run_until(100.0)
+    bench.add_pods(pod("p1"))
+    assert bench.marked() == ["p1-uid"]
+
+
+def test_a_pod_that_goes_while_it_waits_is_forgotten() -> None:
+    bench = cluster(*(pod(f"p{number:03}") for number in range(AT_ONCE + 1)))
+    bench.latency = 1.0
+    bench.condition("n1", "Ready", "Unknown")
+    last = f"p{AT_ONCE:03}-uid"
+    bench.tell(PodGone(last), PodGone("p000-uid"))
+    bench.run_until(60.0)
+    assert last not in {mark.pod.ref.uid for _, mark in bench.of(h.MarkPod)}
+    assert bench.engine.pods.waiting == 0
+
+
+@pytest.mark.reported("kubernetes/kubernetes#120256, #84931, #92378, #80968, #88964, #92223")
+def test_once_the_node_is_ready_again_nothing_more_is_marked_and_nothing_set_back() -> None:
+    bench = cluster(*(pod(f"p{number}") for number in range(100)))
+    bench.latency = 1.0
+    bench.marks = first(*[h.PodResult.FAILED] * AT_ONCE, then=h.PodResult.DONE)
+    bench.condition("n1", "Ready", "Unknown")
+    bench.run_until(1.5)
+    bench.condition("n1", "Ready", "True")
+    sent = len(bench.of(h.MarkPod))
+    for uid, each in list(bench.pods.items()):
+        bench.add_pods(replace(each, ready=True))
+        assert uid in bench.pods
+    bench.run_until(3600.0)
+    assert len(bench.of(h.MarkPod)) == sent
+    assert bench.engine.pods.waiting == 0
+
+
+@pytest.mark.reported("kubernetes/kubernetes#120256, #84931, #92378, #80968, #88964, #92223")
+def test_a_pod_that_its_kubelet_reports_ready_just_before_the_node_is_left_alone() -> None:
+    bench = cluster(pod("p1"), status="Unknown")
+    bench.run_until(600.0)
+    bench.add_pods(pod("p1", ready=True))
+    bench.run_until(609.0)
+    bench.condition("n1", "Ready", "True")
+    bench.run_until(3600.0)
+    assert bench.marked() == ["p1-uid"]
+
+
+def test_a_kubelet_that_goes_on_reporting_a_pod_ready_is_contradicted_ever_less() -> None:
+    bench = cluster(pod("p1"), status="False")
+    for _ in range(3600):
+        bench.run_until(bench.now + 1.0)
+        if not bench.pods["p1-uid"].ready:
+            bench.add_pods(pod("p1", ready=True))
+    assert 8 <= len(bench.marked()) <= 18
+
+
+def test_a_node_that_fails_again_has_its_pods_marked_again_at_once() -> None:
+    bench = cluster(pod("p1"))
+    for _ in range(3):
+        bench.condition("n1", "Ready", "Unknown")
+        assert not bench.pods["p1-uid"].ready
+        bench.condition("n1", "Ready", "True")
+        bench.add_pods(pod("p1", ready=True))
+    assert bench.marked() == ["p1-uid"] * 3
+
+
+def test_a_node_that_was_deleted_leaves_its_pods_as_they_are() -> None:
+    bench = cluster(*(pod(f"p{number}") for number in range(100)))
+    bench.latency = 1.0
+    bench.condition("n1", "Ready", "Unknown")
+    bench.delete("n1")
+    bench.run_until(100.0)
+    assert len(bench.of(h.MarkPod)) == AT_ONCE
+
+
+def zones(marking: Marking, *, sick: int = 0) -> HealthBench:
+    """Return a bench with ten nodes in z1, two in z2, and a pod on each."""
+    nodes: list[Node] = [
+        node(f"{zone}-{number}", conditions={"Ready": "True"}, zone=zone)
+        for zone, count in (("z1", 10), ("z2", 2))
+        for number in range(count)
+    ]
+    pods = [pod(f"on-{each.name}", node=each.name) for each in nodes]
+    return HealthBench(*nodes, pods=tuple(pods), options=HealthOptions(marking=marking))
+
+
+def renewing_late(bench: HealthBench, zone: str, *, beginning: float) -> None:
+    """Have the nodes of a zone renew their Leases a last time, one a second."""
+    for number, name in enumerate(name for name in bench.server if name.startswith(zone)):
+        bench.run_until(beginning + number)
+        bench.renew(name)
+
+
+@pytest.mark.reported("kubernetes/kubernetes#77864, #105617")
+@pytest.mark.parametrize(
+    ("marking", "expected"), [(Marking.ALWAYS, 10), (Marking.UNLESS_ZONE, 0), (Marking.UNLESS_ALL, 10)]
+)
+def test_when_a_whole_zone_falls_silent_its_pods_can_be_spared(marking: Marking, expected: int) -> None:
+    bench = zones(marking)
+    renewing_late(bench, "z1", beginning=0.0)
+    bench.run_until(600.0, renewing=("z2-0", "z2-1"))
+    assert [bench.ready(name) for name in bench.server].count("Unknown") == 10
+    assert len(bench.marked()) == expected
+
+
+@pytest.mark.reported("kubernetes/kubernetes#77864, #105617")
+@pytest.mark.parametrize(
+    ("marking", "expected"), [(Marking.ALWAYS, 12), (Marking.UNLESS_ZONE, 0), (Marking.UNLESS_ALL, 0)]
+)
+def test_when_everything_falls_silent_all_pods_can_be_spared(marking: Marking, expected: int) -> None:
+    bench = zones(marking)
+    renewing_late(bench, "z", beginning=0.0)
+    bench.run_until(600.0)
+    assert bench.engine.statuses["Unknown"] == 12
+    assert len(bench.marked()) == expected
+
+
+@pytest.mark.parametrize("marking", [Marking.UNLESS_ZONE, Marking.UNLESS_ALL])
+def test_once_a_node_is_back_the_pods_of_those_that_are_not_are_marked(marking: Marking) -> None:
+    bench = zones(marking)
+    bench.run_until(600.0)
+    bench.heartbeat("z1-0")
+    bench.run_until(601.0, renewing=("z1-0",))
+    others = {f"on-z1-{number}-uid" for number in range(1, 10)}
+    spared = {"on-z2-0-uid", "on-z2-1-uid"} if marking is Marking.UNLESS_ZONE else set()
+    assert set(bench.marked()) == others | {"on-z2-0-uid", "on-z2-1-uid"} - spared
+
+
+def test_where_pods_can_be_spared_those_of_a_single_node_are_marked_when_the_rest_of_the_zone_has_not_followed() -> (
+    None
+):
+    bench = zones(Marking.UNLESS_ZONE)
+    others = tuple(name for name in bench.server if name != "z1-3")
+    bench.run_until(GRACE + 19.0, renewing=others)
+    assert bench.marked() == []
+    bench.run_until(GRACE + 21.0, renewing=others)
+    assert bench.marked() == ["on-z1-3-uid"]
+
+
+@pytest.mark.parametrize("gone", ["deleted", "moved"])
+def test_a_zone_ends_with_its_last_node(gone: str) -> None:
+    bench = zones(Marking.UNLESS_ALL)
+    bench.run_until(600.0, renewing=("z2-0", "z2-1"))
+    assert len(bench.marked()) == 10
+    for name in ("z2-0", "z2-1"):
+        if gone == "deleted":
+            bench.delete(name)
+        else:
+            bench.change(name, zone="z1")
+    bench.add_pods(pod("late", node="z1-0"))
+    assert ("late-uid" in bench.marked()) is (gone == "moved")
+
+
+def test_nodes_that_do_not_count_do_not_keep_a_zone_from_counting_as_disrupted() -> None:
+    bench = zones(Marking.UNLESS_ZONE)
+    bench.change("z1-0", excluded=True)
+    bench.run_until(600.0, renewing=("z1-0", "z2-0", "z2-1"))
+    assert bench.marked() == []
