@@ -8,19 +8,28 @@ What it has to get right, since decisions rest on it:
 * Any other error leads to a growing, jittered pause and a watch from where we were.
 * A watch that says nothing for 90 s is dead, whatever TCP thinks: the server sends bookmarks every minute.
 * A watch that simply ends is resumed at once. Servers do that every few minutes, and in bursts.
+* An object that makes no sense is passed over (:mod:`taintkeeper.cluster.reading`), and the history goes on behind it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Hashable
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
-from typing import Generic, TypeVar
+from typing import Generic
 
 import aiohttp
 import msgspec
 
 from taintkeeper.cluster.client import ApiClient, Call, StatusError, UnreachableError
+from taintkeeper.cluster.listing import ListMeta, pages
+from taintkeeper.cluster.reading import Item, Key, Kind, Reader
 from taintkeeper.core.pacing import Backoff
+
+__all__ = ["Kind", "Listener", "Reflector"]
+
+logger = logging.getLogger("taintkeeper")
 
 PAGE_SIZE = 2000
 SILENCE_SECONDS = 90.0
@@ -32,39 +41,24 @@ QUICK_SECONDS = 1.0
 STEADY_SECONDS = 10.0
 """After a watch that worked for so long before it broke, pauses begin anew; what breaks sooner makes them grow."""
 
-Key = TypeVar("Key", bound=Hashable)
-Item = TypeVar("Item")
 
-
-@dataclass(frozen=True, slots=True)
-class Kind(Generic[Key, Item]):
-    """A kind of object to watch. ``key`` tells objects apart; use the UID where a name may come back as another."""
-
-    resource: str
-    path: str
-    decode: Callable[[msgspec.Raw], Item]
-    key: Callable[[Item], Key]
+def log_unreadable(what: str, why: str) -> None:
+    """Say that an object is passed over."""
+    logger.warning("%s is passed over, since it cannot be read: %s", what, why)
 
 
 @dataclass(frozen=True, slots=True)
 class Listener(Generic[Key, Item]):
-    """Who is told: of every object added or modified, of every key gone, and when the view can be relied on or not."""
+    """Who is told: of every object added or modified, of every key gone, and when the view can be relied on or not.
+
+    ``unreadable`` is told once of each object that is passed over: what it is, and why.
+    """
 
     seen: Callable[[Item], None]
     gone: Callable[[Key], None]
     alive: Callable[[bool], None]
     failed: Callable[[str], None]
-
-
-class _ListMeta(msgspec.Struct, rename={"resource_version": "resourceVersion", "continue_": "continue"}):
-    resource_version: str = ""
-    continue_: str = ""
-    annotations: dict[str, str] | None = None
-
-
-class _Page(msgspec.Struct):
-    metadata: _ListMeta
-    items: list[msgspec.Raw]
+    unreadable: Callable[[str, str], None] = log_unreadable
 
 
 class _Event(msgspec.Struct):
@@ -72,16 +66,26 @@ class _Event(msgspec.Struct):
     object: msgspec.Raw
 
 
-class _Marked(msgspec.Struct):
-    """What is read of any object beside what its kind decodes: metadata, and what an ERROR says."""
+class _Version(msgspec.Struct, rename={"resource_version": "resourceVersion"}):
+    resource_version: str
 
-    metadata: _ListMeta = field(default_factory=_ListMeta)
+
+class _Placed(msgspec.Struct):
+    """What tells of any object where in the history it stands."""
+
+    metadata: _Version
+
+
+class _Marked(msgspec.Struct):
+    """What is read of a bookmark, and of an ERROR."""
+
+    metadata: ListMeta = field(default_factory=ListMeta)
     code: int = 0
     message: str = ""
 
 
-_page_decoder = msgspec.json.Decoder(_Page)
 _event_decoder = msgspec.json.Decoder(_Event)
+_placed_decoder = msgspec.json.Decoder(_Placed)
 _marked_decoder = msgspec.json.Decoder(_Marked)
 
 INITIAL_EVENTS_END = "k8s.io/initial-events-end"
@@ -96,6 +100,7 @@ class Reflector(Generic[Key, Item]):
         self._client = client
         self._kind = kind
         self._listener = listener
+        self._reader = Reader(kind, listener.unreadable)
         self._random = random
         self._known: set[Key] = set()
         self._listing: set[Key] | None = None
@@ -104,6 +109,11 @@ class Reflector(Generic[Key, Item]):
         self._streaming = True
         self._failures = 0
         self._complete_since: float | None = None
+
+    @property
+    def unreadable(self) -> int:
+        """How many objects there are that cannot be read, and so are not part of the view as they are."""
+        return self._reader.unreadable
 
     async def run(self) -> None:
         """Keep the view up to date until cancelled."""
@@ -146,7 +156,7 @@ class Reflector(Generic[Key, Item]):
         }
         if self._version is None:
             params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
-            self._listing = set()
+            self._begin_listing()
         else:
             params["resourceVersion"] = self._version
         call = Call("GET", self._kind.path, "watch", self._kind.resource, params)
@@ -160,26 +170,23 @@ class Reflector(Generic[Key, Item]):
             raise UnreachableError("the watch ended before the list was complete")
 
     async def _list_pages(self) -> None:
-        found: set[Key] = set()
-        params = {"limit": str(PAGE_SIZE)}
-        while True:
-            reply = await self._client.send(Call("GET", self._kind.path, "list", self._kind.resource, params))
-            reply.raise_for_status()
-            page = _page_decoder.decode(reply.body)
+        self._begin_listing()
+        async for page in pages(self._client, self._kind.resource, self._kind.path, size=PAGE_SIZE):
             for raw in page.items:
-                self._see(raw, found)
+                self._see(raw)
             self.last_heard = self._now()
-            if not page.metadata.continue_:
-                break
-            params["continue"] = page.metadata.continue_
-            await asyncio.sleep(0)
-        self._complete(found, page.metadata.resource_version)
+            version = page.metadata.resource_version
+        self._complete(version)
+
+    def _begin_listing(self) -> None:
+        self._listing = set()
+        self._reader.begin_list()
 
     def _take(self, line: bytes) -> None:
         event = _event_decoder.decode(line)
         match event.type:
             case "ADDED" | "MODIFIED":
-                self._see(event.object, self._listing)
+                self._see(event.object)
             case "DELETED":
                 self._drop(event.object)
             case "BOOKMARK":
@@ -195,22 +202,25 @@ class Reflector(Generic[Key, Item]):
 
     def _note_place(self) -> None:
         """Read our place in the history from the latest event: once for each watch, not once for each event."""
-        if self._latest is not None:
-            self._version = _marked_decoder.decode(self._latest).metadata.resource_version
-            self._latest = None
+        latest, self._latest = self._latest, None
+        if latest is not None:
+            # From an object that does not tell, the place is where it was: the next one will tell.
+            with suppress(msgspec.DecodeError):
+                self._version = _placed_decoder.decode(latest).metadata.resource_version
 
     def _mark(self, raw: msgspec.Raw) -> None:
         metadata = _marked_decoder.decode(raw).metadata
         if self._listing is None:
             self._version, self._latest = metadata.resource_version, None
         elif INITIAL_EVENTS_END in (metadata.annotations or {}):
-            self._complete(self._listing, metadata.resource_version)
+            self._complete(metadata.resource_version)
 
-    def _complete(self, found: set[Key], version: str) -> None:
+    def _complete(self, version: str) -> None:
+        found, self._listing = self._listing or set(), None
         for key in self._known - found:
             self._listener.gone(key)
         self._known = found
-        self._listing = None
+        self._reader.end_list()
         self._version = version
         self._rely()
 
@@ -218,17 +228,28 @@ class Reflector(Generic[Key, Item]):
         self._complete_since = self._now()
         self._listener.alive(True)
 
-    def _see(self, raw: msgspec.Raw, listing: set[Key] | None) -> None:
-        item = self._kind.decode(raw)
+    def _see(self, raw: msgspec.Raw) -> None:
+        item = self._reader.read(raw)
+        if item is None:
+            self._keep(self._reader.key(raw))
+            return
         key = self._kind.key(item)
         # Known at once, even if the list breaks off: the next one tells whether it is still there.
         self._known.add(key)
-        if listing is not None:
-            listing.add(key)
+        self._keep(key)
         self._listener.seen(item)
 
+    def _keep(self, key: Key | None) -> None:
+        """Note that what is known by this key is still there."""
+        if self._listing is not None and key in self._known:
+            self._listing.add(key)
+
     def _drop(self, raw: msgspec.Raw) -> None:
-        key = self._kind.key(self._kind.decode(raw))
+        self._reader.forget(raw)
+        key = self._reader.key(raw)
+        if key is None:
+            # Nobody can tell what went: the next list will.
+            return
         self._known.discard(key)
         if self._listing is not None:
             self._listing.discard(key)

@@ -21,9 +21,10 @@ class _Metadata(msgspec.Struct):
 
 
 class Thing(msgspec.Struct):
-    """What is watched; told apart by its UID."""
+    """What is watched; told apart by its UID. One whose size is no number cannot be read."""
 
     metadata: _Metadata
+    size: int = 0
 
 
 THINGS: Kind[str, Thing] = Kind("things", PATH, msgspec.json.Decoder(Thing).decode, lambda each: each.metadata.uid)
@@ -37,6 +38,11 @@ def thing(uid: str, version: int = 1, *, name: str = "", **more: Any) -> dict[st
 def added(uid: str, version: int = 1, *, name: str = "") -> bytes:
     """Return the event that a thing came."""
     return line("ADDED", thing(uid, version, name=name))
+
+
+def unreadable(type_: str, uid: str, version: int = 1) -> bytes:
+    """Return an event with a thing that makes no sense."""
+    return line(type_, thing(uid, version, size="big"))
 
 
 def deleted(uid: str, version: int = 1) -> bytes:
@@ -66,6 +72,7 @@ class ReflectorBench:
             gone=lambda uid: self.told.append(f"gone {uid}"),
             alive=self._alive,
             failed=lambda _: self.told.append("failed"),
+            unreadable=lambda what, _: self.told.append(f"unreadable {what}"),
         )
         self.reflector = Reflector(api, THINGS, listener, Random(0))
 
