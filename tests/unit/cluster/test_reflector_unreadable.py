@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from taintkeeper.cluster.reflector import Kind, Listener, Reflector
-from taintkeeper.cluster.wire import decode_budget, decode_pod
+from taintkeeper.cluster.wire import decode_budget, decode_node, decode_pod
 from tests.unit.cluster import wires
 from tests.unit.cluster.reflector_bench import THINGS, added, deleted, follow, streamed_list, thing, unreadable
 from tests.unit.cluster.scripted_api import LOST, Answer, ScriptedApi, Stream, bookmark, error, line, page, reply
@@ -84,6 +84,12 @@ async def test_an_object_that_vanished_unseen_is_unreadable_no_more() -> None:
     assert bench.told[-3:] == ["failed", "gone a", "alive"]
 
 
+async def test_nobody_is_told_that_an_object_is_gone_that_was_never_seen() -> None:
+    lists = [Stream(unreadable("ADDED", "x"), bookmark(7, end=True), 60.0, error(410)), streamed_list(20)]
+    bench = await follow(ScriptedApi(*lists), seconds=100.0)
+    assert bench.told == [BAD, "alive", "stale", "failed", "alive"]
+
+
 @pytest.mark.parametrize(
     "odd", ["what?", 5, None, [], {}, {"metadata": 5}, {"metadata": {"name": "x", "uid": 5, "resourceVersion": 5}}]
 )
@@ -124,11 +130,16 @@ async def test_whatever_reading_raises_concerns_that_object_alone(
     [
         pytest.param(decode_pod, wires.pod(spec={"tolerations": [{"key": 5}]}), "p1-uid", id="pod"),
         pytest.param(decode_budget, wires.budget({"selector": 5}), ("default", "b1"), id="budget"),
+        pytest.param(decode_node, wires.node() | {"spec": 5}, "n1", id="node"),
     ],
 )
-async def test_pods_and_budgets_that_cannot_be_read_are_still_recognised(decode: Any, object_: Any, key: Any) -> None:
+async def test_objects_of_the_api_that_cannot_be_read_are_still_recognised(decode: Any, object_: Any, key: Any) -> None:
     gone: list[Any] = []
-    keys = {decode_pod: lambda each: each.ref.uid, decode_budget: lambda each: each.key}
+    keys = {
+        decode_pod: lambda each: each.ref.uid,
+        decode_budget: lambda each: each.key,
+        decode_node: lambda each: each.name,
+    }
     listener: Listener[Any, Any] = Listener(lambda _: None, gone.append, lambda _: None, lambda _: None)
     api = ScriptedApi(streamed_list(7, then=[line("ADDED", object_), line("DELETED", object_), 60.0]))
     await _run_for_a_second(Reflector(api, Kind("some", "/some", decode, keys[decode]), listener, Random(0)))
