@@ -1,4 +1,4 @@
-"""Since when a taint has been there, when the taint itself does not say so, or cannot be believed.
+"""Since when a taint or a pod has been there, when it does not say so itself, or cannot be believed.
 
 ``timeAdded`` is optional and ``kubectl taint`` never sets it; clients may also send any time they like. What is
 missing or unbelievable is replaced by the time the taint was first noticed. The node carries that memory in an
@@ -6,8 +6,9 @@ annotation, so that neither a restart nor a change of leader begins a countdown 
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
-from taintkeeper.core.objects import NO_EXECUTE, Taint
+from taintkeeper.core.objects import NO_EXECUTE, Pod, Taint
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
@@ -62,3 +63,15 @@ def remember(
         elif not believable(taint, node_created=node_created, now=now):
             kept[name] = now
     return kept
+
+
+def arrived(pod: Pod, before: Pod | None, *, now: float) -> Pod:
+    """Return the pod with a time of its binding that can be true; ``before`` is what was returned for it last.
+
+    A time in the future counts as the time at which the pod was first seen on its node. To count it as now would begin
+    its countdown anew at each change of the pod or of its node, for as long as the time stays in the future.
+    """
+    if pod.bound <= now:
+        return pod
+    first_seen = before.bound if before is not None and before.node == pod.node else now
+    return replace(pod, bound=min(first_seen, now))

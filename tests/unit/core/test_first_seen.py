@@ -1,12 +1,12 @@
-"""Since when a taint has been there, when it does not say so itself or cannot be believed."""
+"""Since when a taint or a pod has been there, when it does not say so itself or cannot be believed."""
 
 from dataclasses import replace
 
 import pytest
 
-from taintkeeper.core.first_seen import believable, remember, started
-from taintkeeper.core.objects import NO_SCHEDULE, Taint
-from tests.unit.core.builders import BAR, FOO, LONG_AGO, no_execute, not_ready, reported, unreachable
+from taintkeeper.core.first_seen import arrived, believable, plausible, remember, started
+from taintkeeper.core.objects import NO_SCHEDULE, Pod, Taint
+from tests.unit.core.builders import BAR, FOO, LONG_AGO, no_execute, not_ready, pod, reported, unreachable
 
 NOW = 1000.0
 CREATED = 500.0
@@ -123,3 +123,27 @@ def test_the_memory_of_a_swap_outlives_later_looks() -> None:
     second = remember([unreachable(900.0)], [unreachable(900.0)], first, node_created=LONG_AGO, now=NOW + 1)
     assert second == first
     assert started(unreachable(900.0), second, node_created=LONG_AGO, now=NOW + 1) == 600.0
+
+
+def test_what_a_node_remembers_from_long_before_it_existed_is_not_believed() -> None:
+    memory = {"too old": CREATED - 300.5, "as clocks differ": CREATED - 300.0, "fine": CREATED, "future": NOW + 1.0}
+    assert plausible(memory, node_created=CREATED) == {name: memory[name] for name in memory if name != "too old"}
+
+
+FUTURE = NOW + 3600.0
+
+
+@pytest.mark.parametrize(
+    ("bound", "before", "expected"),
+    [
+        pytest.param(700.0, None, 700.0, id="a past time counts"),
+        pytest.param(NOW, None, NOW, id="now counts"),
+        pytest.param(700.0, pod(bound=600.0), 700.0, id="a past time counts whatever it was before"),
+        pytest.param(FUTURE, None, NOW, id="a future time counts as now when the pod is first seen"),
+        pytest.param(FUTURE, pod(bound=900.0), 900.0, id="and as then for as long as the pod is on its node"),
+        pytest.param(FUTURE, pod(bound=900.0, node=""), NOW, id="but not before it was there"),
+        pytest.param(FUTURE, pod(bound=FUTURE), NOW, id="and never in the future"),
+    ],
+)
+def test_since_when_a_pod_counts(bound: float, before: Pod | None, expected: float) -> None:
+    assert arrived(pod(bound=bound), before, now=NOW) == pod(bound=expected)
