@@ -15,6 +15,9 @@ from taintkeeper import __version__
 from taintkeeper.cluster.credentials import Credentials, CredentialsError
 
 CONNECT_SECONDS = 10.0
+CONNECTIONS = 400
+"""More than all that may be under way together: taints alone take 256, and evictions must not stand behind them."""
+
 MERGE_PATCH = "application/merge-patch+json"
 JSON = "application/json"
 
@@ -71,7 +74,7 @@ class ApiClient:
         self._limits = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
         self._session = aiohttp.ClientSession(
             base_url=credentials.server + "/",
-            connector=aiohttp.TCPConnector(ssl=credentials.ssl_context() or True, limit=100),
+            connector=aiohttp.TCPConnector(ssl=credentials.ssl_context() or True, limit=CONNECTIONS),
             headers={"User-Agent": f"taintkeeper/{__version__}", "Accept": JSON},
         )
 

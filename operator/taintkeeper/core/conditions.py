@@ -54,6 +54,13 @@ class Wanted:
     execute: str | None
     unknown: frozenset[TaintId]
 
+    def ids(self, *, execute: bool) -> set[TaintId]:
+        """Return the taints that should be there; ``execute`` says whether NoExecute may be among them."""
+        ids = {(key, NO_SCHEDULE) for key in self.no_schedule}
+        if execute and self.execute is not None:
+            ids.add((self.execute, NO_EXECUTE))
+        return ids
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -62,6 +69,11 @@ class Change:
     taints: tuple[Taint, ...]
     added: tuple[Taint, ...]
     removed: tuple[Taint, ...]
+
+    @property
+    def ids(self) -> set[TaintId]:
+        """Which taints it adds or removes."""
+        return ids_of((*self.added, *self.removed))
 
 
 def wanted(node: Node) -> Wanted:
@@ -92,9 +104,7 @@ def plan(node: Node, want: Wanted, *, execute: bool, may_add: bool, now: float) 
     what we know may be stale: then taints are only taken away, and none whose successor would have to be added.
     A taint that takes the place of its sibling (not-ready, unreachable) keeps the sibling's time.
     """
-    ids = {(key, NO_SCHEDULE) for key in want.no_schedule}
-    if execute and want.execute is not None:
-        ids.add((want.execute, NO_EXECUTE))
+    ids = want.ids(execute=execute)
     present = {(taint.key, taint.effect): taint for taint in node.taints}
     missing = sorted(ids - present.keys())
     removable = {identity for identity in present.keys() & _OURS if identity not in ids | want.unknown}
@@ -106,6 +116,28 @@ def plan(node: Node, want: Wanted, *, execute: bool, may_add: bool, now: float) 
     added = tuple(_new_taint(i, present, now) for i in missing)
     kept = tuple(taint for i, taint in present.items() if i not in removable)
     return Change(kept + added, added, tuple(present[i] for i in present if i in removable))
+
+
+def ids_of(taints: Iterable[Taint]) -> set[TaintId]:
+    """Return which taints these are."""
+    return {(taint.key, taint.effect) for taint in taints}
+
+
+def undone(
+    before: Node, after: Node, want_before: Wanted, want_after: Wanted, *, execute: bool
+) -> tuple[set[TaintId], set[TaintId]]:
+    """Compare two states of a node that follow one another: return what others did to our taints against our wishes.
+
+    First come the taints that vanished although they are called for, then those that appeared although they are not.
+    What was called for in one of the states only is nobody's fault. ``execute`` says whether NoExecute may be there.
+    """
+    if before.taints == after.taints:
+        return set(), set()
+    had, has = ids_of(before.taints), ids_of(after.taints)
+    wanted_before, wanted_after = (want.ids(execute=execute) for want in (want_before, want_after))
+    lost = (had - has) & wanted_before & wanted_after
+    forced = (has - had) & _OURS - wanted_before - wanted_after - want_before.unknown - want_after.unknown
+    return lost, forced
 
 
 def _because(condition: Condition) -> str:

@@ -1,59 +1,52 @@
 """Which taints a node gets when: the engine of the node-taint controller.
 
 Level triggered: whatever happened, a node's taints are compared with what its conditions call for, and the difference
-is written, at most one write under way for each node. NoSchedule goes at once; NoExecute when the zone has a token.
+is written. NoSchedule goes at once; NoExecute when the zone has a token.
 """
 
-import heapq
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from random import Random
 
 from taintkeeper.core import messages as m
-from taintkeeper.core.conditions import Wanted, execute_taint, plan, wanted
+from taintkeeper.core.conditions import Change, TaintId, Wanted, execute_taint, ids_of, plan, undone, wanted
+from taintkeeper.core.contention import Contention
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
-from taintkeeper.core.pacing import Backoff
+from taintkeeper.core.rules import Limit
+from taintkeeper.core.writing import CONCURRENT_WRITES, Writes
 from taintkeeper.core.zone_book import ZoneBook
 from taintkeeper.core.zones import Rates
-
-WRITE_BACKOFF = Backoff(base=0.5, cap=30.0)
 
 
 @dataclass(frozen=True, slots=True)
 class TaintOptions:
     """What a cluster administrator may choose.
 
-    ``grace_seconds`` is how long nodes are spared NoExecute after every zone had failed at once.
+    ``grace_seconds`` is how long nodes are spared NoExecute after every zone had failed at once. ``most_evicting``
+    limits how many nodes of all zones are tainted NoExecute at a time. ``concurrency`` is the number of writes that may
+    be under way.
     """
 
     rates: Rates = field(default_factory=Rates)
     grace_seconds: float = 50.0
-
-
-@dataclass(slots=True)
-class Writing:
-    """The state of the writes to one node. ``sent`` is the write under way; times in seconds since the epoch."""
-
-    sent: m.PatchTaints | None = None
-    failures: int = 0
-    retry_at: float = 0.0
-    conflicted: str = ""
-    lost: set[str] = field(default_factory=set)
+    most_evicting: Limit | None = None
+    concurrency: int = CONCURRENT_WRITES
 
 
 class TaintEngine:
     """Turns what is seen of nodes into writes of their taints."""
 
     def __init__(self, options: TaintOptions, random: Random) -> None:
-        self.book = ZoneBook(options.rates)
+        self.book = ZoneBook(options.rates, options.most_evicting)
         self._options = options
-        self._random = random
         self._nodes: dict[str, Node] = {}
-        self._writing: dict[str, Writing] = {}
+        self._writes = Writes(options.concurrency, random)
+        self._contention = Contention(random)
         self._dirty: dict[str, None] = {}
-        self._retries: list[tuple[float, str]] = []
         self._fresh = False
         self._listed = False
-        self._spared_until: float | None = None
+        self._spared_until = -math.inf
         self._out: list[m.TaintEffect] = []
 
     def handle(self, event: m.TaintInput, now: float) -> list[m.TaintEffect]:
@@ -62,21 +55,19 @@ class TaintEngine:
         if self._listed:
             self._judge_zones(now)
             self._end_sparing(now)
-            self._retry(now)
+            self._mark(self._writes.due(now))
             self._reconcile(now)
         effects, self._out = self._out, []
         return effects
 
-    def wake_at(self, now: float) -> float | None:
+    def wake_at(self, now: float) -> float | None:  # noqa: ARG002 - the shape of Engine
         """Return when to send the next :class:`~taintkeeper.core.messages.Woke`, in seconds since the epoch."""
         if not self._listed:
             return None
-        times = [self._retries[0][0]] if self._retries else []
-        if self._spared_until is not None:
-            times.append(self._spared_until)
-        if self._fresh:
-            times.append(self.book.next_at(now))
-        return min((time for time in times if time < float("inf")), default=None)
+        token_at = self.book.next_at() if self._fresh else math.inf
+        spared_until = self._spared_until if self._spared_until > -math.inf else math.inf
+        at = min(self._writes.next_at(), spared_until, self.book.judge_at(), token_at)
+        return at if at < math.inf else None
 
     def _take_in(self, event: m.TaintInput, now: float) -> None:
         match event:
@@ -89,7 +80,7 @@ class TaintEngine:
             case m.Knowledge(fresh):
                 self._fresh = fresh
                 self._listed = self._listed or fresh
-                self._mark_all()
+                self._mark(self._nodes)
             case m.Woke():
                 pass
 
@@ -100,41 +91,52 @@ class TaintEngine:
         elif known is not None:
             if node.older_than(known):
                 return
-            self._writing[node.name].lost |= _lost(known, node)
+            self._compare(known, node, now)
         self._nodes[node.name] = node
-        self._writing.setdefault(node.name, Writing())
         self.book.place(node, now)
         self._dirty[node.name] = None
 
     def _node_gone(self, name: str) -> None:
         self._nodes.pop(name, None)
-        self._writing.pop(name, None)
+        self._writes.forget(name)
+        self._contention.forget(name)
         self._dirty.pop(name, None)
         self.book.remove(name)
 
+    def _compare(self, before: Node, after: Node, now: float) -> None:
+        """Notice what has become different: whether the node is ready, and what others did to our taints."""
+        if before.ready is not after.ready:
+            self._out.append(m.ReadyFlipped(after))
+        want, writing = self._wanted(after), self._writes.of(after.name)
+        ours = set() if writing.sent is None else writing.sent.change.ids
+        execute = self._may_execute()
+        lost, forced = undone(before, after, self._wanted(before), want, execute=execute)
+        writing.lost = ((writing.lost | lost - ours) & want.ids(execute=execute)) - ids_of(after.taints)
+        for taint in sorted((lost | forced) - ours):
+            self._note_undone(after, taint, now, reason=want.no_schedule[taint[0]] if taint in lost else None)
+
+    def _note_undone(self, node: Node, taint: TaintId, now: float, *, reason: str | None) -> None:
+        if self._contention.undone(node.name, taint, now):
+            self._out.append(m.TaintContested(node, taint, reason))
+        until = self._contention.paused_until(node.name, taint)
+        if until > now:
+            self._writes.look_again(node.name, until)
+
     def _written(self, event: m.NodeWritten, now: float) -> None:
-        writing = self._writing.get(event.name)
-        if writing is None or writing.sent is None:
+        known = self._nodes.get(event.name)
+        lost = frozenset(self._writes.of(event.name).lost) if known is not None else frozenset[TaintId]()
+        if known is not None and event.node is not None and event.node.uid == known.uid:
+            self._node_seen(event.node, now)
+        sent = self._writes.end(event, now)
+        if sent is None:
             return
-        sent, writing.sent = writing.sent, None
         self._dirty[event.name] = None
         if event.result is m.WriteResult.DONE:
-            lost, writing.lost, writing.failures = writing.lost, set(), 0
-            again = frozenset(taint.key for taint in sent.change.added if taint.key in lost)
-            if event.node is not None:
-                self._node_seen(event.node, now)
-                writing.lost.clear()
+            again = lost & ids_of(sent.change.added)
             self._out.append(m.TaintsChanged(sent.node, sent.change, sent.reasons, again))
-        if event.result is not m.WriteResult.DONE or event.node is None:
-            # Until the watch shows a newer node, what we know of it is out of date, or the write would fail again.
-            outdated = event.result in (m.WriteResult.DONE, m.WriteResult.CONFLICT)
-            writing.conflicted = sent.node.resource_version if outdated else ""
-            writing.retry_at = now + WRITE_BACKOFF.delay(writing.failures, self._random)
-            writing.failures += 1
-            heapq.heappush(self._retries, (writing.retry_at, event.name))
 
-    def _mark_all(self) -> None:
-        self._dirty.update(dict.fromkeys(self._nodes))
+    def _mark(self, names: Iterable[str]) -> None:
+        self._dirty.update((name, None) for name in names if name in self._nodes)
 
     def _judge_zones(self, now: float) -> None:
         was_disrupted = self.book.all_disrupted
@@ -143,34 +145,29 @@ class TaintEngine:
             return
         if was_disrupted:
             self._spared_until = now + self._options.grace_seconds
-        self._mark_all()
+        self._mark(self._nodes)
 
     def _end_sparing(self, now: float) -> None:
-        if self._spared_until is not None and now >= self._spared_until:
-            self._spared_until = None
-            self._mark_all()
-
-    def _retry(self, now: float) -> None:
-        while self._retries and self._retries[0][0] <= now:
-            name = heapq.heappop(self._retries)[1]
-            if name in self._nodes:
-                self._dirty[name] = None
+        if -math.inf < self._spared_until <= now:
+            self._spared_until = -math.inf
+            self._mark(self._nodes)
 
     def _reconcile(self, now: float) -> None:
         for name in self._dirty:
             self._enqueue(self._nodes[name], now)
         if self._fresh:
-            self._dirty.update(dict.fromkeys(self.book.serve(now)))
+            self._mark(self.book.serve(now))
+        while (name_in_line := self._writes.next_in_line()) is not None:
+            self._write(self._nodes[name_in_line], now)
         dirty, self._dirty = self._dirty, {}
         for name in dirty:
             self._write(self._nodes[name], now)
 
     def _enqueue(self, node: Node, now: float) -> None:
-        queue = self.book.queue_of(node)
-        if self._deserves_execute(wanted(node)) and execute_taint(node) is None:
-            queue.add(node.name, now)
+        if self._may_execute() and wanted(node).execute is not None and execute_taint(node) is None:
+            self.book.wait(node, now)
         else:
-            queue.remove(node.name)
+            self.book.forgo(node)
 
     def _wanted(self, node: Node) -> Wanted:
         """Return what the node's conditions call for; once every zone has failed, no NoExecute stays, come what may."""
@@ -179,26 +176,27 @@ class TaintEngine:
             return want
         return replace(want, unknown=frozenset(identity for identity in want.unknown if identity[1] != NO_EXECUTE))
 
-    def _deserves_execute(self, want: Wanted) -> bool:
-        return want.execute is not None and not self.book.all_disrupted and self._spared_until is None
+    def _may_execute(self) -> bool:
+        return not self.book.all_disrupted and self._spared_until == -math.inf
 
     def _write(self, node: Node, now: float) -> None:
-        writing = self._writing[node.name]
-        if writing.sent is not None or (writing.retry_at > now and writing.conflicted in ("", node.resource_version)):
+        if not self._writes.may_begin(node, now):
             return
         want = self._wanted(node)
-        granted = execute_taint(node) is not None or self.book.queue_of(node).granted(node.name)
-        execute = self._deserves_execute(want) and granted
-        change = plan(node, want, execute=execute, may_add=self._fresh, now=now)
+        granted = execute_taint(node) is not None or self.book.granted(node)
+        change = plan(node, want, execute=self._may_execute() and granted, may_add=self._fresh, now=now)
         if change is None:
-            writing.failures, writing.lost = 0, set()
-            return
-        writing.sent = m.PatchTaints(node, change, want.no_schedule)
-        self._out.append(writing.sent)
+            self._writes.of(node.name).failures = 0
+        elif not self._contested(node, change, now):
+            self._send(m.PatchTaints(node, change, want.no_schedule))
 
+    def _contested(self, node: Node, change: Change, now: float) -> bool:
+        return all(self._contention.paused_until(node.name, taint) > now for taint in change.ids)
 
-def _lost(before: Node, after: Node) -> set[str]:
-    """Return the keys of taints that vanished although the node's conditions call for them, then and now."""
-    still_wanted = wanted(before).no_schedule.keys() & wanted(after).no_schedule.keys()
-    present = {taint.key for taint in after.taints if taint.effect == NO_SCHEDULE}
-    return {t.key for t in before.taints if t.effect == NO_SCHEDULE and t.key in still_wanted - present}
+    def _send(self, patch: m.PatchTaints) -> None:
+        if self._writes.has_place:
+            self._writes.begin(patch)
+            self._out.append(patch)
+        else:
+            urgent = bool(patch.change.removed) or any(taint.effect == NO_SCHEDULE for taint in patch.change.added)
+            self._writes.stand_by(patch.node.name, urgent=urgent)

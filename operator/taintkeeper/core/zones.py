@@ -25,16 +25,26 @@ class ZoneState(StrEnum):
     PARTIAL = "PartialDisruption"
     FULL = "FullDisruption"
 
+    def milder_than(self, other: "ZoneState") -> bool:
+        """Say whether less of a zone has failed in this state than in the other."""
+        order = tuple(ZoneState)
+        return order.index(self) < order.index(other)
+
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """How many nodes per second may be tainted NoExecute in one zone, by its state and size."""
+    """How many nodes per second may be tainted NoExecute in one zone, by its state and size.
+
+    ``cooldown_seconds`` is how long a zone that got better keeps the lower rate: when a storm is over for one node, it
+    is often not over for the others.
+    """
 
     normal: float = 0.1
     secondary: float = 0.01
     full: float = 0.1
     unhealthy_threshold: float = 0.55
     large_cluster_size: int = 50
+    cooldown_seconds: float = 60.0
 
     def of(self, state: ZoneState, size: int) -> float:
         """Return the rate, in nodes per second, of a zone with ``size`` nodes that count."""
@@ -105,8 +115,8 @@ class ZoneQueue:
 
     def __init__(self, rate: float, now: float) -> None:
         self.bucket = TokenBucket(rate, now)
-        self._waiting: dict[str, float] = {}
-        self._granted: dict[str, float] = {}
+        self._waiting: dict[str, None] = {}
+        self._granted: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -115,38 +125,27 @@ class ZoneQueue:
         """Return the nodes that wait, the first to be served first."""
         return list(self._waiting)
 
-    def added_at(self, name: str) -> float | None:
-        """Return since when the node has been in the queue or served, in seconds since the epoch."""
-        return self._waiting.get(name, self._granted.get(name))
-
     def granted(self, name: str) -> bool:
         """Say whether the node has got its token."""
         return name in self._granted
 
-    def add(self, name: str, now: float) -> bool:
-        """Let a node wait at the end; return False where it waits already or has been served."""
-        if name in self._waiting or name in self._granted:
-            return False
-        self._waiting[name] = now
-        return True
+    def add(self, name: str) -> None:
+        """Let a node wait at the end, unless it waits already or has been served."""
+        if name not in self._granted:
+            self._waiting.setdefault(name)
 
-    def remove(self, name: str) -> bool:
-        """Take a node out, whether it waits or was served; return whether it was there."""
-        was_waiting = self._waiting.pop(name, None) is not None
-        was_granted = self._granted.pop(name, None) is not None
-        return was_waiting or was_granted
-
-    def clear(self) -> None:
-        """Forget every node."""
-        self._waiting.clear()
-        self._granted.clear()
+    def remove(self, name: str) -> None:
+        """Take a node out, whether it waits or was served."""
+        self._waiting.pop(name, None)
+        self._granted.discard(name)
 
     def take(self, now: float) -> str | None:
         """Return the next node if there is a token for it."""
         if not self._waiting or not self.bucket.take(now):
             return None
         name = next(iter(self._waiting))
-        self._granted[name] = self._waiting.pop(name)
+        del self._waiting[name]
+        self._granted.add(name)
         return name
 
     def next_at(self, now: float) -> float:

@@ -12,12 +12,13 @@ from prometheus_client import CollectorRegistry
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.events import Notice
 from taintkeeper.controllers.node_taint import NodeTaint
-from taintkeeper.controllers.node_taint.controller import CONCURRENT_WRITES, PERMISSIONS
+from taintkeeper.controllers.node_taint.controller import PERMISSIONS
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.messages import Knowledge, NodeSeen, NodeWritten, TaintInput, WriteResult
 from taintkeeper.core.objects import Node, PodRef, Taint
 from taintkeeper.core.tainting import TaintOptions
+from taintkeeper.core.writing import CONCURRENT_WRITES
 from tests.unit.core.builders import node
 
 pytestmark = pytest.mark.looptime
@@ -124,10 +125,21 @@ async def test_nothing_is_added_before_everything_is_listed_or_while_it_is_not_f
 
 async def test_when_many_nodes_fail_together_only_so_many_are_written_at_once() -> None:
     bench = TaintBench()
-    bench.feed(FRESH, *under_pressure(100))
+    bench.feed(FRESH, *under_pressure(600))
     await asyncio.sleep(10.0)
     assert bench.writer.most_under_way == CONCURRENT_WRITES
-    assert sum(bench.writer.tries.values()) == 100
+    assert sum(bench.writer.tries.values()) == 600
+
+
+@pytest.mark.reported("kubernetes/kubernetes#110341")
+@pytest.mark.parametrize("storm", [WELL, {"Ready": "False"}], ids=["all recover", "all fail"])
+async def test_five_hundred_writes_of_two_seconds_each_are_done_within_five(storm: dict[str, str]) -> None:
+    bench = TaintBench(ScriptedWriter(seconds=lambda _: 2.0))
+    others = [NodeSeen(node(f"well{number}", conditions=WELL)) for number in range(500)]
+    stale = Taint("node.kubernetes.io/disk-pressure", "NoSchedule", time_added=1.0)
+    bench.feed(FRESH, *others, *(NodeSeen(node(f"n{number}", stale, conditions=storm)) for number in range(500)))
+    await asyncio.sleep(4.9)
+    assert sum(notice.reason == "TaintRemoved" for notice in bench.notices) == 500
 
 
 @pytest.mark.reported("kubernetes/kubernetes#110341")
@@ -137,6 +149,7 @@ async def test_a_write_that_takes_long_holds_no_other_node_back() -> None:
     await asyncio.sleep(5.0)
     assert len(bench.writer.tries) == 30
     assert bench.writer.under_way == 1
+    await bench.controller.stop()
 
 
 @pytest.mark.parametrize("result", [WriteResult.FAILED, WriteResult.CONFLICT])
@@ -177,6 +190,22 @@ async def test_a_taint_that_is_no_longer_called_for_goes_and_is_counted() -> Non
     assert bench.metric("taintkeeper_taints_removed_total", key=ours.key, effect="NoSchedule") == 1.0
 
 
+async def test_what_others_undo_and_how_nodes_flap_is_counted() -> None:
+    bench = TaintBench()
+    bench.feed(FRESH, NodeSeen(node("other", conditions=WELL)), NodeSeen(node("n1", conditions=PRESSURE)))
+    await asyncio.sleep(1.0)
+    for version in range(10, 30):
+        bench.feed(NodeSeen(node("n1", conditions=PRESSURE, resource_version=str(10 * version))))
+        await asyncio.sleep(1.0)
+    labels = {"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}
+    assert bench.metric("taintkeeper_taint_contests_total", **labels) == 1.0
+    assert [notice.reason for notice in bench.notices].count("TaintContested") == 1
+    assert bench.writer.tries["n1"] == 4
+    for version, status in ((400, "False"), (401, "True"), (402, "True")):
+        bench.feed(NodeSeen(node("other", conditions={"Ready": status}, resource_version=str(version))))
+    assert bench.metric("taintkeeper_node_flaps_total") == 2.0
+
+
 async def test_zones_can_be_followed() -> None:
     bench = TaintBench()
     down = {"Ready": "False"}
@@ -192,6 +221,7 @@ async def test_zones_can_be_followed() -> None:
     assert bench.metric("taintkeeper_zone_rate", zone="z2") == 0.1
     assert bench.metric("taintkeeper_zone_rate", zone="z1") == 0.0
     assert bench.metric("taintkeeper_zone_queue_length", zone="z1") == 3.0
+    assert bench.metric("taintkeeper_evicting_nodes") == 0.0
 
 
 async def test_a_node_that_is_tainted_noexecute_counts_as_upstream_counts_it() -> None:
@@ -200,6 +230,7 @@ async def test_a_node_that_is_tainted_noexecute_counts_as_upstream_counts_it() -
     bench.feed(*map(NodeSeen, nodes), FRESH)
     await asyncio.sleep(1.0)
     assert bench.metric("node_collector_evictions_total", zone="z1") == 1.0
+    assert bench.metric("taintkeeper_evicting_nodes") == 1.0
     added = {
         effect: bench.metric("taintkeeper_taints_added_total", key="node.kubernetes.io/unreachable", effect=effect)
         for effect in ("NoSchedule", "NoExecute")
@@ -220,7 +251,7 @@ async def test_a_writer_that_fails_in_a_way_of_its_own_is_a_fault_of_ours_and_en
 
 async def test_after_stopping_nothing_is_written_and_nobody_is_waited_for() -> None:
     bench = TaintBench(ScriptedWriter(seconds=lambda _: 3600.0))
-    bench.feed(FRESH, *under_pressure(100))
+    bench.feed(FRESH, *under_pressure(300))
     await asyncio.sleep(1.0)
     await bench.controller.stop()
     assert asyncio.get_running_loop().time() == 1.0

@@ -8,7 +8,7 @@ import pytest
 from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.controllers.node_taint.reports import TaintReports
 from taintkeeper.core.conditions import Change
-from taintkeeper.core.messages import NodeWritten, TaintsChanged, WriteResult, ZoneChanged
+from taintkeeper.core.messages import NodeWritten, TaintContested, TaintsChanged, WriteResult, ZoneChanged
 from taintkeeper.core.objects import Node, Taint
 from taintkeeper.core.zones import ZoneState
 
@@ -19,7 +19,7 @@ NOT_READY = Taint("node.kubernetes.io/not-ready", "NoExecute", time_added=1.0)
 UNREACHABLE = Taint("node.kubernetes.io/unreachable", "NoExecute", time_added=1.0)
 
 
-def told(effect: TaintsChanged | ZoneChanged) -> list[Notice]:
+def told(effect: TaintsChanged | TaintContested | ZoneChanged) -> list[Notice]:
     notices: list[Notice] = []
     TaintReports(notices.append).tell(effect)
     return notices
@@ -40,7 +40,9 @@ def changed(*, added: tuple[Taint, ...] = (), removed: tuple[Taint, ...] = (), *
             id="added",
         ),
         pytest.param(
-            changed(added=(DISK,), reasons={DISK.key: "DiskPressure is True"}, again=frozenset({DISK.key})),
+            changed(
+                added=(DISK,), reasons={DISK.key: "DiskPressure is True"}, again=frozenset({(DISK.key, DISK.effect)})
+            ),
             "TaintAdded",
             "Taint node.kubernetes.io/disk-pressure:NoSchedule added again: "
             "somebody removed it while DiskPressure is True",
@@ -69,6 +71,41 @@ def test_each_change_of_a_taint_is_told_with_its_reason(effect: TaintsChanged, r
     assert told(effect) == [Notice(SUBJECT, "Normal", reason, message)]
 
 
+def test_only_the_taint_that_somebody_removed_is_told_as_added_again() -> None:
+    twin = Taint(NOT_READY.key, "NoSchedule", time_added=1.0)
+    effect = changed(
+        added=(NOT_READY, twin), reasons={twin.key: "Ready is False"}, again=frozenset({(twin.key, twin.effect)})
+    )
+    assert [notice.message for notice in told(effect)] == [
+        "Taint node.kubernetes.io/not-ready:NoExecute added: Ready is False",
+        "Taint node.kubernetes.io/not-ready:NoSchedule added again: somebody removed it while Ready is False",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "message"),
+    [
+        (
+            "condition DiskPressure is True",
+            "Somebody keeps removing taint node.kubernetes.io/disk-pressure:NoSchedule although condition DiskPressure "
+            "is True; it is added less and less often",
+        ),
+        (
+            None,
+            "Somebody keeps adding taint node.kubernetes.io/disk-pressure:NoSchedule, for which there is no reason; "
+            "it is removed less and less often",
+        ),
+    ],
+)
+def test_a_contested_taint_is_a_warning_on_its_node(
+    reason: str | None, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert told(TaintContested(NODE, (DISK.key, DISK.effect), reason)) == [
+        Notice(SUBJECT, "Warning", "TaintContested", message)
+    ]
+    assert caplog.messages == [f"node n1: {message}"]
+
+
 def test_a_taint_that_took_the_place_of_another_is_named() -> None:
     effect = changed(added=(UNREACHABLE,), removed=(NOT_READY,), reasons={UNREACHABLE.key: "Ready is Unknown"})
     assert [notice.message for notice in told(effect)] == [
@@ -95,6 +132,12 @@ def test_a_taint_that_took_the_place_of_another_is_named() -> None:
             ZoneChanged("", NODE, ZoneState.PARTIAL, ZoneState.PARTIAL, 0.01, all_disrupted=False),
             "Zone without a name stays in PartialDisruption; nodes tainted NoExecute per second: 0.01",
             id="another rate",
+        ),
+        pytest.param(
+            ZoneChanged("z1", NODE, ZoneState.PARTIAL, ZoneState.NORMAL, 0.0, all_disrupted=False, cooling=True),
+            "Zone z1 went from PartialDisruption to Normal; nodes tainted NoExecute per second: 0, "
+            "until it has been better for a while",
+            id="a cooldown",
         ),
     ],
 )

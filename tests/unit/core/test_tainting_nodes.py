@@ -5,10 +5,10 @@ from itertools import pairwise
 
 import pytest
 
+from taintkeeper.core.conditions import TaintId
 from taintkeeper.core.messages import Knowledge, NodeGone, NodeSeen, PatchTaints, TaintsChanged, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Node
-from taintkeeper.core.pacing import Backoff
-from taintkeeper.core.tainting import WRITE_BACKOFF
+from taintkeeper.core.pacing import WRITE_BACKOFF, Backoff
 from tests.unit.core.builders import node, unreachable
 from tests.unit.core.tainting_bench import TaintBench, failing
 
@@ -20,7 +20,7 @@ def nodes(number: int = 5) -> list[Node]:
     return [node(f"n{index}", conditions={"Ready": "True"}) for index in range(1, number + 1)]
 
 
-def again(bench: TaintBench) -> list[set[str]]:
+def again(bench: TaintBench) -> list[set[TaintId]]:
     return [set(effect.again) for _, effect in bench.of(TaintsChanged)]
 
 
@@ -144,7 +144,7 @@ def test_the_engine_asks_to_be_woken_only_when_there_is_something_to_do() -> Non
 
 def test_nodes_that_wait_in_a_zone_that_stands_still_need_no_waking() -> None:
     bench = TaintBench(*nodes(2), *(node(f"bad{number}", conditions={"Ready": "False"}) for number in range(3)))
-    assert len(bench.engine.book.queue_of(bench.server["n1"])) == 3
+    assert [len(zone.queue) for zone in bench.engine.book.zones()] == [3]
     assert bench.engine.wake_at(0.0) is None
 
 

@@ -4,29 +4,12 @@ import math
 
 import pytest
 
-from taintkeeper.core.objects import Node
 from taintkeeper.core.zone_book import ZoneBook
 from taintkeeper.core.zones import Rates, ZoneState
 from tests.unit.core.builders import case, node
+from tests.unit.core.zone_bench import RATES, Zones, member, place, rates
 
 NORMAL, PARTIAL, FULL = ZoneState.NORMAL, ZoneState.PARTIAL, ZoneState.FULL
-
-Zones = dict[str, str]
-"""Zone to the readiness of its nodes: a letter each for True, False, Unknown, or "-" for a missing condition."""
-
-LETTERS = {"T": "True", "F": "False", "U": "Unknown"}
-
-
-def member(zone: str, number: int, letter: str) -> Node:
-    letter, excluded = letter.upper(), letter.islower()
-    conditions = {"Ready": LETTERS[letter]} if letter in LETTERS else {}
-    return node(f"{zone}-{number}", zone=zone, excluded=excluded, conditions=conditions)
-
-
-def place(book: ZoneBook, zones: Zones) -> None:
-    for zone, letters in zones.items():
-        for number, letter in enumerate(letters):
-            book.place(member(zone, number, letter), 0.0)
 
 
 def states(book: ZoneBook) -> dict[str, ZoneState]:
@@ -95,7 +78,7 @@ def test_an_excluded_node_leaves_the_count_only() -> None:
     (zone,) = book.zones()
     assert (zone.ready, zone.not_ready, zone.size, zone.members) == (1, 1, 2, 4)
     excluded = member("z1", 1, "f")
-    assert book.queue_of(excluded).add(excluded.name, 0.0)
+    book.wait(excluded, 0.0)
     assert book.serve(0.0) == ["z1-1"]
 
 
@@ -116,10 +99,9 @@ def test_a_node_that_moves_leaves_the_queue_it_came_from() -> None:
     book = ZoneBook(Rates())
     place(book, {"z1": "FT", "z2": "T"})
     moved = node("z1-0", zone="z2", conditions={"Ready": "False"})
-    queue = book.queue_of(member("z1", 0, "F"))
-    queue.add("z1-0", 0.0)
+    book.wait(member("z1", 0, "F"), 0.0)
     book.place(moved, 0.0)
-    assert queue.waiting() == []
+    assert [zone.queue.waiting() for zone in book.zones()] == [[], []]
     assert {zone.name: (zone.ready, zone.not_ready) for zone in book.zones()} == {"z1": (1, 0), "z2": (1, 1)}
 
 
@@ -150,11 +132,8 @@ def test_all_are_disrupted_when_every_zone_that_counts_is(zones: Zones, *, disru
     assert book.all_disrupted is disrupted
 
 
-RATES = Rates(normal=0.1, secondary=0.01, full=0.2, large_cluster_size=4)
-
-
 @pytest.mark.parametrize(
-    ("zones", "rates"),
+    ("zones", "expected"),
     [
         pytest.param({"z1": "TTF"}, {"z1": 0.1}, id="normal"),
         pytest.param({"z1": "TFFF"}, {"z1": 0.0}, id="partial and small"),
@@ -164,11 +143,11 @@ RATES = Rates(normal=0.1, secondary=0.01, full=0.2, large_cluster_size=4)
         pytest.param({"z1": "FF", "z2": "F"}, {"z1": 0.0, "z2": 0.0}, id="all full"),
     ],
 )
-def test_a_zone_goes_at_the_rate_of_its_state(zones: Zones, rates: dict[str, float]) -> None:
+def test_a_zone_goes_at_the_rate_of_its_state(zones: Zones, expected: dict[str, float]) -> None:
     book = ZoneBook(RATES)
     place(book, zones)
     book.judge(0.0)
-    assert {zone.name: zone.queue.bucket.rate for zone in book.zones()} == rates
+    assert rates(book) == expected
 
 
 def test_the_zones_that_became_different_are_told_once() -> None:
@@ -195,11 +174,11 @@ def test_each_zone_serves_its_own_nodes_at_its_own_rate() -> None:
     book = ZoneBook(RATES)
     place(book, {"z1": "FFT", "z2": "FFT"})
     book.judge(0.0)
-    assert book.next_at(0.0) == math.inf
-    for zone in book.zones():
+    assert book.next_at() == math.inf
+    for zone in ("z1", "z2"):
         for number in (0, 1):
-            zone.queue.add(f"{zone.name}-{number}", 0.0)
+            book.wait(member(zone, number, "F"), 0.0)
     assert book.serve(0.0) == ["z1-0", "z2-0"]
     assert book.serve(0.0) == []
-    assert book.next_at(0.0) == pytest.approx(10.0)
+    assert book.next_at() == pytest.approx(10.0)
     assert book.serve(10.0) == ["z1-1", "z2-1"]

@@ -12,8 +12,8 @@ FAST = 1000.0
 
 def queue_of(*names: str, rate: float = FAST) -> ZoneQueue:
     queue = ZoneQueue(rate, 0.0)
-    for number, name in enumerate(names):
-        assert queue.add(name, float(number))
+    for name in names:
+        queue.add(name)
     return queue
 
 
@@ -32,7 +32,7 @@ def test_nodes_wait_in_order_of_arrival() -> None:
     queue = queue_of("first", "second", "third")
     assert queue.waiting() == ["first", "second", "third"]
     assert len(queue) == 3
-    assert not queue.add("second", 9.0)
+    queue.add("first")
     assert queue.waiting() == ["first", "second", "third"]
     assert served(queue) == ["first", "second", "third"]
 
@@ -47,8 +47,8 @@ def test_nodes_wait_in_order_of_arrival() -> None:
 )
 def test_who_is_taken_out_leaves_the_order_of_the_others(gone: str, left: list[str]) -> None:
     queue = queue_of("first", "second", "third")
-    assert queue.remove(gone)
-    assert not queue.remove(gone)
+    queue.remove(gone)
+    queue.remove(gone)
     assert served(queue) == left
 
 
@@ -62,19 +62,30 @@ def test_the_nodes_that_are_left_are_served() -> None:
 
 
 @pytest.mark.upstream("TestTryOrdering")
-def test_a_node_keeps_the_time_of_its_arrival_when_it_is_served() -> None:
-    queue = queue_of("first", "second")
-    assert queue.added_at("second") == 1.0
-    served(queue)
-    assert queue.added_at("second") == 1.0
-    assert queue.added_at("third") is None
+def test_a_node_whose_write_fails_keeps_its_token_and_the_others_go_on() -> None:
+    queue = queue_of("first", "second", "third")
+    assert queue.take(0.0) == "first"
+    queue.add("first")
+    assert queue.granted("first")
+    assert served(queue, 1.0) == ["second", "third"]
+
+
+@pytest.mark.upstream("TestTryRemovingWhileTry")
+def test_a_node_that_is_taken_out_while_it_is_written_is_not_tried_again() -> None:
+    queue = queue_of("first", "second", "third")
+    assert queue.take(0.0) == "first"
+    queue.remove("first")
+    assert not queue.granted("first")
+    assert served(queue, 1.0) == ["second", "third"]
 
 
 @pytest.mark.upstream("TestClear")
-def test_a_cleared_queue_knows_nobody() -> None:
-    queue = queue_of("first", "second")
+def test_a_queue_that_all_have_left_yields_nobody() -> None:
+    names = ("first", "second", "third")
+    queue = queue_of(*names)
     queue.take(0.0)
-    queue.clear()
+    for name in names:
+        queue.remove(name)
     assert (len(queue), queue.granted("first"), served(queue)) == (0, False, [])
 
 
@@ -95,11 +106,11 @@ def test_who_was_served_is_not_served_again_unless_taken_out() -> None:
     queue = queue_of("first")
     assert served(queue) == ["first"]
     assert queue.granted("first")
-    assert not queue.add("first", 200.0)
+    queue.add("first")
     assert served(queue, 200.0) == []
-    assert queue.remove("first")
+    queue.remove("first")
     assert not queue.granted("first")
-    assert queue.add("first", 400.0)
+    queue.add("first")
     assert served(queue, 400.0) == ["first"]
 
 
@@ -107,6 +118,6 @@ def test_nobody_waiting_costs_no_token_and_names_no_time() -> None:
     queue = queue_of(rate=0.1)
     assert queue.take(0.0) is None
     assert queue.next_at(0.0) == math.inf
-    queue.add("first", 0.0)
+    queue.add("first")
     assert queue.next_at(0.0) == 0.0
     assert queue.take(0.0) == "first"

@@ -1,7 +1,5 @@
 """Carries out what the taint engine decides."""
 
-import asyncio
-
 from taintkeeper.cluster.access import Permission
 from taintkeeper.controllers.node_taint.metrics import TaintMetrics
 from taintkeeper.controllers.node_taint.reports import TaintReports
@@ -11,8 +9,6 @@ from taintkeeper.core import messages as m
 from taintkeeper.core.tainting import TaintEngine, TaintOptions
 
 PERMISSIONS = (Permission("list", "nodes"), Permission("watch", "nodes"), Permission("patch", "nodes"))
-
-CONCURRENT_WRITES = 16
 
 
 class NodeTaint:
@@ -29,8 +25,6 @@ class NodeTaint:
         self._shell: Shell[m.TaintInput, m.TaintEffect] = Shell(
             self._engine, around.clock, self._perform, crashed=around.crashed, stalled=around.stalled
         )
-        # One write a node at most, but when a thousand nodes fail together they must not all be sent at once.
-        self._places = asyncio.Semaphore(CONCURRENT_WRITES)
         self._metrics.observe(self._engine.book)
 
     def feed(self, event: m.TaintInput) -> None:
@@ -48,12 +42,16 @@ class NodeTaint:
             case m.TaintsChanged():
                 self._metrics.count(effect)
                 self._reports.tell(effect)
+            case m.TaintContested():
+                self._metrics.count_contest(effect)
+                self._reports.tell(effect)
+            case m.ReadyFlipped():
+                self._metrics.count_flap()
             case m.ZoneChanged():
                 self._reports.tell(effect)
 
     async def _write(self, effect: m.PatchTaints) -> None:
-        async with self._places:
-            written = await self._writer.write_taints(effect.node, effect.change.taints)
+        written = await self._writer.write_taints(effect.node, effect.change.taints)
         if written.result is not m.WriteResult.DONE:
             self._metrics.count_failure(written.result)
             self._reports.write_failed(written)

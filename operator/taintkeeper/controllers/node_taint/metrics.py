@@ -30,6 +30,15 @@ class TaintMetrics:
             ["result"],
             registry=registry,
         )
+        self._contests = Counter(
+            "taintkeeper_taint_contests",
+            "Taints about which somebody else is of another opinion, so that they are written less and less often.",
+            ["key", "effect"],
+            registry=registry,
+        )
+        self._flaps = Counter(
+            "taintkeeper_node_flaps", "How often a node became ready, or was ready no longer.", registry=registry
+        )
         self._upstream_evictions = Counter(
             "node_collector_evictions",
             "Number of Node evictions that happened since current instance of NodeController started.",
@@ -54,6 +63,14 @@ class TaintMetrics:
         """Count a write that did not succeed."""
         self._failures.labels(result.value).inc()
 
+    def count_contest(self, effect: m.TaintContested) -> None:
+        """Count a taint that became contested."""
+        self._contests.labels(*effect.taint).inc()
+
+    def count_flap(self) -> None:
+        """Count a node whose readiness changed."""
+        self._flaps.inc()
+
 
 class _ZoneCollector(Collector):
     def __init__(self, book: ZoneBook) -> None:
@@ -73,12 +90,17 @@ class _ZoneCollector(Collector):
             "node_collector_zone_health", "Gauge measuring percentage of healthy nodes per zone.", labels=["zone"]
         )
         size = GaugeMetricFamily(
-            "node_collector_zone_size", "Gauge measuring number of registered Nodes per zone.", labels=["zone"]
+            "node_collector_zone_size", "Gauge measuring number of registered Nodes per zones.", labels=["zone"]
         )
         unhealthy = GaugeMetricFamily(
             "node_collector_unhealthy_nodes_in_zone",
             "Gauge measuring number of not Ready Nodes per zones.",
             labels=["zone"],
+        )
+        evicting = GaugeMetricFamily(
+            "taintkeeper_evicting_nodes",
+            "Nodes that are tainted NoExecute as not-ready or unreachable, or are about to be.",
+            self._book.evicting,
         )
         for zone in self._book.zones():
             for each in ZoneState:
@@ -88,4 +110,4 @@ class _ZoneCollector(Collector):
             health.add_metric([zone.name], 100.0 * zone.ready / zone.size if zone.size else 100.0)
             size.add_metric([zone.name], zone.size)
             unhealthy.add_metric([zone.name], zone.not_ready)
-        yield from (state, rate, waiting, health, size, unhealthy)
+        yield from (state, rate, waiting, evicting, health, size, unhealthy)

@@ -16,11 +16,13 @@ class TaintReports:
     def __init__(self, send: Callable[[Notice], None]) -> None:
         self._send = send
 
-    def tell(self, effect: m.TaintsChanged | m.ZoneChanged) -> None:
-        """Report what has been written to a node, or what has become of a zone."""
+    def tell(self, effect: m.TaintsChanged | m.TaintContested | m.ZoneChanged) -> None:
+        """Report what has been written to a node, who keeps undoing it, or what has become of a zone."""
         match effect:
             case m.TaintsChanged():
                 self._taints_changed(effect)
+            case m.TaintContested():
+                self._contested(effect)
             case m.ZoneChanged():
                 self._zone_changed(effect)
 
@@ -32,16 +34,28 @@ class TaintReports:
     def _taints_changed(self, effect: m.TaintsChanged) -> None:
         node, change = effect.node, effect.change
         for taint in change.added:
-            again = " again: somebody removed it while" if taint.key in effect.again else ":"
+            again = " again: somebody removed it while" if (taint.key, taint.effect) in effect.again else ":"
             self._tell_node(node, "TaintAdded", f"Taint {taint} added{again} {effect.reasons[taint.key]}")
         for taint in change.removed:
             self._tell_node(node, "TaintRemoved", f"Taint {taint} removed: {_why_removed(effect, taint)}")
+
+    def _contested(self, effect: m.TaintContested) -> None:
+        taint = Taint(*effect.taint)
+        if effect.reason is not None:
+            what = f"Somebody keeps removing taint {taint} although {effect.reason}; it is added less and less often"
+        else:
+            what = (
+                f"Somebody keeps adding taint {taint}, for which there is no reason; it is removed less and less often"
+            )
+        logger.warning("node %s: %s", effect.node.name, what)
+        self._send(Notice(Subject("Node", effect.node.name, effect.node.uid), "Warning", "TaintContested", what))
 
     def _zone_changed(self, effect: m.ZoneChanged) -> None:
         zone = effect.zone or "without a name"
         moved = f"went from {effect.before} to" if effect.before is not effect.after else "stays in"
         everywhere = ", as every other" if effect.all_disrupted else ""
         message = f"Zone {zone} {moved} {effect.after}{everywhere}; nodes tainted NoExecute per second: {effect.rate:g}"
+        message += ", until it has been better for a while" if effect.cooling else ""
         logger.warning("%s", message)
         subject = Subject("Node", effect.witness.name, effect.witness.uid)
         self._send(Notice(subject, "Warning", "ZoneDisruption", message))
