@@ -54,7 +54,8 @@ class Node:
     """A node as it was last seen.
 
     ``first_seen`` is the memory kept on the node itself: taint to the time it was first noticed, in seconds since
-    the epoch. ``excluded`` says that the node does not count when its zone is judged.
+    the epoch. ``rule_taints`` is too: key and effect of each taint that a rule brought, to the name of that rule.
+    ``excluded`` says that the node does not count when its zone is judged.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Node:
     excluded: bool = False
     labels: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     first_seen: Mapping[str, float] = field(default_factory=dict)
+    rule_taints: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def condition(self, type_: str) -> Condition | None:
         """Return the condition of this type, or None."""
