@@ -10,6 +10,7 @@ from taintkeeper.core.deadlines import deadline
 from taintkeeper.core.eviction_queue import EvictionOptions, EvictionQueue
 from taintkeeper.core.memory import MemoryKeeper
 from taintkeeper.core.objects import Node, Pod
+from taintkeeper.core.standing_zones import StandingZones
 
 
 class EvictionEngine:
@@ -18,12 +19,15 @@ class EvictionEngine:
     def __init__(self, options: EvictionOptions, random: Random) -> None:
         self.queue = EvictionQueue(options, random)
         self._nodes = MemoryKeeper(random)
+        self._zones = StandingZones(options.rates)
         self._pods: dict[str, Pod] = {}
         self._pods_of: dict[str, set[str]] = {}
 
     def handle(self, event: m.EvictionInput, now: float) -> list[m.EvictionEffect]:
         """Take in one event at the time ``now``; return what is to be done, in this order."""
         self._take_in(event, now)
+        for name in self._zones.judge(now):
+            self._judge_all(name, now)
         self.queue.advance(now)
         effects, self.queue.effects = self.queue.effects, []
         if self.queue.fresh:
@@ -32,7 +36,7 @@ class EvictionEngine:
 
     def wake_at(self, now: float) -> float | None:  # noqa: ARG002 - the engines share one shape
         """Return when to send the next :class:`~taintkeeper.core.messages.Woke`, in seconds since the epoch."""
-        times = (self.queue.wake_at(), self._nodes.wake_at() if self.queue.fresh else None)
+        times = (self.queue.wake_at(), self._zones.wake_at(), self._nodes.wake_at() if self.queue.fresh else None)
         return min((time for time in times if time is not None), default=None)
 
     def _take_in(self, event: m.EvictionInput, now: float) -> None:
@@ -40,8 +44,7 @@ class EvictionEngine:
             case m.NodeSeen(node):
                 self._node_seen(node, now)
             case m.NodeGone(name):
-                self._nodes.gone(name)
-                self._judge_all(name, now)
+                self._node_gone(name, now)
             case m.PodSeen(pod):
                 self._pod_seen(pod, now)
             case m.PodGone(uid):
@@ -52,6 +55,7 @@ class EvictionEngine:
                 self.queue.budget_gone(namespace, name)
             case m.Knowledge(fresh):
                 self.queue.knowledge(fresh=fresh)
+                self._zones.listed = self._zones.listed or fresh
             case m.Woke():
                 pass
             case _:
@@ -70,8 +74,7 @@ class EvictionEngine:
 
     def _node_read(self, event: m.NodeRead, now: float) -> None:
         if event.node is None:
-            self._nodes.gone(event.name)
-            self._judge_all(event.name, now)
+            self._node_gone(event.name, now)
         else:
             self._node_seen(event.node, now)
         for pod in event.pods:
@@ -81,8 +84,16 @@ class EvictionEngine:
         self.queue.read(event.name, now)
 
     def _node_seen(self, node: Node, now: float) -> None:
-        if self._nodes.seen(node, now):
+        changed = self._nodes.seen(node, now)
+        known = self._nodes.get(node.name)
+        moved = known is not None and self._zones.place(known.node, now)
+        if changed or moved:
             self._judge_all(node.name, now)
+
+    def _node_gone(self, name: str, now: float) -> None:
+        self._nodes.gone(name)
+        self._zones.remove(name)
+        self._judge_all(name, now)
 
     def _pod_seen(self, pod: Pod, now: float) -> None:
         uid = pod.ref.uid
@@ -113,7 +124,10 @@ class EvictionEngine:
 
     def _judge(self, pod: Pod, now: float) -> None:
         known = self._nodes.get(pod.node)
-        found = deadline(pod, known.node, known.memory, now=now) if known else None
+        found = None
+        if known is not None:
+            pauses = self._zones.pauses(known.node.zone)
+            found = deadline(pod, known.node, known.memory, now=now, pauses=pauses)
         if found is None:
             self.queue.unwant(pod)
         else:

@@ -5,7 +5,7 @@ each step is made; who must leave, and when, is decided in :mod:`taintkeeper.cor
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 from taintkeeper.core import messages as m
@@ -20,6 +20,7 @@ from taintkeeper.core.live_checks import LiveChecks
 from taintkeeper.core.objects import Pod
 from taintkeeper.core.pacing import Backoff, Throttle
 from taintkeeper.core.tracks import Tracks
+from taintkeeper.core.zones import Rates
 
 PACES: Mapping[Outcome, Backoff] = {
     Outcome.BUDGET: BUDGET_BACKOFF,
@@ -41,11 +42,13 @@ class EvictionOptions:
     ``concurrency`` is how many evictions may be under way at once. ``confirm_seconds`` is how long after the server
     called a pod evicted or gone it is tried again, should it still be seen alive and not terminating: infinity in a
     dry run, where the server did nothing. ``own`` is namespace and name of the pod that this process runs in.
+    ``rates`` tell when a zone stands still.
     """
 
     concurrency: int = 16
     confirm_seconds: float = 60.0
     own: tuple[str, str] | None = None
+    rates: Rates = field(default_factory=Rates)
 
 
 class EvictionQueue:
@@ -122,7 +125,11 @@ class EvictionQueue:
             if track.state is not State.SKIPPED:
                 self.effects.append(m.Skipped(track.pod.ref, reason))
                 self._enter(track, State.SKIPPED)
-        elif track.state in (State.COUNTING, State.SKIPPED) or track.deadline.due > now:
+        elif track.deadline.paused:
+            if track.state is not State.STANDING:
+                self.effects.append(m.Paused(track.pod.ref, track.pod.node, track.deadline))
+                self._enter(track, State.STANDING)
+        elif track.state in (State.COUNTING, State.STANDING, State.SKIPPED) or track.deadline.due > now:
             self._enter(track, State.COUNTING, track.deadline.due)
         elif track.state is State.BLOCKED and track.gate != self._gatekeeper.gate_of(track.pod):
             self._make_ready(track)

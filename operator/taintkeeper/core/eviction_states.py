@@ -8,7 +8,8 @@
                                        LEAVING ◀── accepted, gone, or seen terminating ───────┘
 
 From every state but LEAVING a pod falls back to (none) when no taint wants it gone any more; a pod that was deleted
-leaves from anywhere. SKIPPED holds pods that a taint would evict but that are never evicted.
+leaves from anywhere. SKIPPED holds pods that a taint would evict but that are never evicted. STANDING holds pods whose
+countdown, or eviction, waits for their node's zone to go on; from there they count again.
 """
 
 from dataclasses import dataclass
@@ -27,16 +28,18 @@ class State(StrEnum):
     POSTED = "posted"
     BLOCKED = "budget"
     PAUSING = "backoff"
+    STANDING = "zone"
     LEAVING = "terminating"
     SKIPPED = "skipped"
 
 
 TRANSITIONS: dict[State, frozenset[State]] = {
-    State.COUNTING: frozenset({State.READY, State.COUNTING, State.LEAVING, State.SKIPPED}),
-    State.READY: frozenset({State.COUNTING, State.POSTED, State.BLOCKED, State.LEAVING, State.SKIPPED}),
+    State.COUNTING: frozenset({State.READY, State.COUNTING, State.STANDING, State.LEAVING, State.SKIPPED}),
+    State.READY: frozenset({State.COUNTING, State.POSTED, State.BLOCKED, State.STANDING, State.LEAVING, State.SKIPPED}),
     State.POSTED: frozenset({State.READY, State.BLOCKED, State.PAUSING, State.LEAVING}),
-    State.BLOCKED: frozenset({State.COUNTING, State.READY, State.LEAVING, State.SKIPPED}),
-    State.PAUSING: frozenset({State.COUNTING, State.READY, State.LEAVING, State.SKIPPED}),
+    State.BLOCKED: frozenset({State.COUNTING, State.READY, State.STANDING, State.LEAVING, State.SKIPPED}),
+    State.PAUSING: frozenset({State.COUNTING, State.READY, State.STANDING, State.LEAVING, State.SKIPPED}),
+    State.STANDING: frozenset({State.COUNTING, State.LEAVING, State.SKIPPED}),
     State.LEAVING: frozenset({State.READY}),
     State.SKIPPED: frozenset({State.COUNTING, State.LEAVING}),
 }

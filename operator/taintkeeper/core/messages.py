@@ -182,6 +182,15 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
+class Paused:
+    """A countdown, or an eviction that is due, waits until the zone of the pod's node goes on."""
+
+    pod: PodRef
+    node: str
+    deadline: Deadline
+
+
+@dataclass(frozen=True, slots=True)
 class Cancelled:
     """A countdown, or an eviction that was tried in vain, is over because the reason is gone."""
 
@@ -197,7 +206,9 @@ class Skipped:
     reason: str
 
 
-EvictionEffect = Evict | ReadNode | Remember | Evicted | FoundGone | EvictionFailed | Held | Cancelled | Skipped
+EvictionEffect = (
+    Evict | ReadNode | Remember | Evicted | FoundGone | EvictionFailed | Held | Paused | Cancelled | Skipped
+)
 
 
 @dataclass(frozen=True, slots=True)

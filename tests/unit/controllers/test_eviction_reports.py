@@ -18,6 +18,7 @@ from taintkeeper.core.messages import (
     EvictionFailed,
     FoundGone,
     Held,
+    Paused,
     Remember,
     Skipped,
 )
@@ -109,6 +110,14 @@ def test_other_refusals_are_told_with_what_the_server_said(
     ]
 
 
+def test_a_pause_is_told_with_its_cause() -> None:
+    message = (
+        "Eviction of pod default/p1 because of taint foo=bar:NoExecute is paused "
+        "while most of its node's zone is not ready"
+    )
+    assert told(Paused(POD, "n1", LATER)) == [Notice(SUBJECT, "Normal", "EvictionPaused", message)]
+
+
 def test_the_text_of_a_refusal_that_goes_on_stays_the_same_so_that_its_events_can_be_counted() -> None:
     early, late = (told(failed(Outcome.TRANSIENT, 500, "down", retry_in=retry_in)) for retry_in in (1.0, 60.0))
     assert early == late
@@ -117,6 +126,7 @@ def test_the_text_of_a_refusal_that_goes_on_stays_the_same_so_that_its_events_ca
 @pytest.mark.parametrize(
     "effect",
     [
+        pytest.param(failed(Outcome.TRANSIENT, 409), id="a conflict with another write"),
         pytest.param(failed(Outcome.THROTTLED, 429), id="an API server that asks to slow down"),
         pytest.param(FoundGone(POD, Answer(404)), id="a pod that is gone"),
         pytest.param(Skipped(POD, "mirror"), id="a pod that is never evicted"),
@@ -143,7 +153,7 @@ def test_some_things_are_no_pods_owners_business(effect: EvictionEffect) -> None
         (Cancelled(POD, LATER), "pod default/p1 stays: its eviction because of taint foo=bar:NoExecute is cancelled"),
         (Held(POD, ("b1",)), "pod default/p1 is held by disruption budget default/b1"),
         (FoundGone(POD, Answer(404, message="not found")), "pod default/p1 is gone already: not found"),
-        (FoundGone(POD, Answer(409)), "pod default/p1 is gone already: 409"),
+        (FoundGone(POD, Answer(404)), "pod default/p1 is gone already: 404"),
         (Skipped(POD, "mirror"), "pod default/p1 is never evicted: mirror"),
     ],
     ids=["at once", "after a time", "cancelled", "held", "gone", "another", "skipped"],
@@ -178,9 +188,9 @@ def test_the_log_says_what_was_decided_and_why(
             )
         ),
         pytest.param(
-            FoundGone(POD, Answer(409)),
+            FoundGone(POD, Answer(404)),
             "taintkeeper_eviction_requests_total",
-            {"code": "409", "outcome": "gone"},
+            {"code": "404", "outcome": "gone"},
             id="gone",
         ),
         pytest.param(Cancelled(POD, LATER), "taintkeeper_evictions_cancelled_total", {}, id="cancelled"),

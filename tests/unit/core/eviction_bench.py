@@ -32,12 +32,14 @@ from taintkeeper.core.messages import (
     WriteResult,
 )
 from taintkeeper.core.objects import Node, Pod, Taint
-from tests.unit.core.builders import ACCEPTED
+from tests.unit.core.builders import ACCEPTED, node
 
 Api = Callable[[Evict, float], Answer | None]
 Effect = TypeVar("Effect", bound=EvictionEffect)
 
 MOST_STEPS_AT_ONCE = 5_000
+ELSEWHERE = node("elsewhere", zone="elsewhere", conditions={"Ready": "True"})
+"""A node in a zone of its own that is always well, so that never everything has failed at once."""
 
 
 def always(answer: Answer | None) -> Api:
@@ -85,10 +87,15 @@ class EvictionBench:
         self._options = options or EvictionOptions()
         self._coming: list[tuple[float, int, EvictionInput]] = []
         self._sequence = count()
-        self.engine = EvictionEngine(self._options, Random(7))
+        self.engine = self._begin()
         self.tell(*events)
         if fresh:
             self.tell(Knowledge(True))
+
+    def _begin(self) -> EvictionEngine:
+        engine = EvictionEngine(self._options, Random(7))
+        engine.handle(NodeSeen(ELSEWHERE), self.now)
+        return engine
 
     # What happens in the cluster
 
@@ -109,9 +116,9 @@ class EvictionBench:
                 case Budget():
                     self.tell(BudgetSeen(found))
 
-    def taint(self, *taints: Taint, node: str = "n1") -> None:
+    def taint(self, *taints: Taint, on: str = "n1") -> None:
         """Give the node exactly these taints."""
-        self.see(replace(self.nodes[node], taints=taints))
+        self.see(replace(self.nodes[on], taints=taints))
 
     def answer(self, effect: Evict, answer: Answer) -> None:
         """Answer a request that the API has left unanswered."""
@@ -127,7 +134,7 @@ class EvictionBench:
         """Replace the engine by a new one that knows nothing but what the cluster's objects say."""
         self._coming.clear()
         self.unanswered.clear()
-        self.engine = EvictionEngine(self._options, Random(7))
+        self.engine = self._begin()
         self.see(*self.nodes.values(), *self.pods.values(), *self.budgets.values())
         self.tell(Knowledge(True))
 

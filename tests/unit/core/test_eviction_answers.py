@@ -7,7 +7,7 @@ import pytest
 from taintkeeper.core.answers import Answer, Outcome
 from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.eviction_states import State
-from taintkeeper.core.messages import BudgetSeen, Evicted, EvictionFailed, FoundGone, NodeSeen, PodSeen
+from taintkeeper.core.messages import BudgetSeen, Evicted, EvictionFailed, FoundGone, NodeSeen, PodGone, PodSeen
 from tests.unit.core.builders import (
     ACCEPTED,
     CONNECTION_LOST,
@@ -136,15 +136,23 @@ def test_an_answer_that_names_no_time_makes_no_hot_loop(answer: Answer, seen: li
     assert len(bench.times()) <= 3600 / 30 + 8
 
 
-@pytest.mark.parametrize(
-    "answer", [reported("kubernetes/autoscaler#313", "404", GONE), pytest.param(Answer(409), id="409 on the UID")]
-)
-def test_a_pod_that_is_gone_is_done(answer: Answer) -> None:
-    bench = EvictionBench(TAINTED, PodSeen(pod()), api=always(answer))
+@pytest.mark.reported("kubernetes/autoscaler#313")
+def test_a_pod_that_is_gone_is_done() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(pod()), api=always(GONE))
     bench.run_until(59.0)
     assert bench.times() == [0.0]
-    assert bench.of(FoundGone) == [(0.0, FoundGone(pod().ref, answer))]
+    assert bench.of(FoundGone) == [(0.0, FoundGone(pod().ref, GONE))]
     assert (bench.of(Evicted), bench.of(EvictionFailed)) == ([], [])
+
+
+def test_a_conflict_is_tried_again_until_the_watch_tells_that_the_pod_is_gone() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(pod()), api=always(Answer(409, "Conflict")))
+    bench.run_until(10.0)
+    assert 3 <= len(bench.times()) <= 5
+    bench.tell(PodGone(pod().ref.uid))
+    tried = len(bench.times())
+    bench.run_until(600.0)
+    assert len(bench.times()) == tried
 
 
 @pytest.mark.reported("kubernetes/kubernetes#75957")

@@ -125,7 +125,7 @@ def test_a_pod_that_moves_is_judged_on_its_new_node_only() -> None:
     bench.see(node("n1", FOO))
     bench.run_until(100.0)
     assert bench.posts() == []
-    bench.taint(replace(FOO, time_added=100.0), node="n2")
+    bench.taint(replace(FOO, time_added=100.0), on="n2")
     bench.run_until(1000.0)
     assert bench.times() == [160.0]
 

@@ -11,7 +11,7 @@ from taintkeeper.core.answers import Outcome
 from taintkeeper.core.eviction_queue import EvictionQueue
 from taintkeeper.core.eviction_states import State
 
-PENDING = (State.COUNTING, State.READY, State.POSTED, State.BLOCKED, State.PAUSING)
+PENDING = (State.COUNTING, State.READY, State.POSTED, State.BLOCKED, State.PAUSING, State.STANDING)
 LATENESS_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 UPSTREAM_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240)
 

@@ -13,6 +13,7 @@ logger = logging.getLogger("taintkeeper.taint-eviction")
 EVICTION = "TaintManagerEviction"
 BLOCKED = "EvictionBlocked"
 FAILED = "EvictionFailed"
+PAUSED = "EvictionPaused"
 
 
 class EvictionReports:
@@ -32,6 +33,8 @@ class EvictionReports:
                 logger.info("pod %s is gone already: %s", pod, answer.message or answer.status)
             case m.Held(pod, budgets):
                 self._blocked(pod, budgets)
+            case m.Paused():
+                self._paused(effect)
             case m.Cancelled(pod, deadline):
                 logger.info("pod %s stays: its eviction because of taint %s is cancelled", pod, deadline.taint)
                 self._send(Notice(_subject(pod), "Normal", EVICTION, f"Cancelling deletion of Pod {pod}"))
@@ -54,6 +57,10 @@ class EvictionReports:
         if effect.outcome is Outcome.BUDGET:
             self._blocked(effect.pod, effect.budgets)
             return
+        if effect.answer.status == 409:
+            # It will be gone, or another try will do; nobody has to know.
+            logger.debug("pod %s: %s, next try in %.0f s", effect.pod, effect.answer.message, effect.retry_in)
+            return
         why = effect.answer.message or "no answer"
         logger.warning(
             "pod %s cannot be evicted (%s, status %d), next try in %.0f s: %s",
@@ -67,6 +74,12 @@ class EvictionReports:
             why = f"the Eviction API supports one disruption budget a pod, this one has {', '.join(effect.budgets)}"
         if effect.outcome is not Outcome.THROTTLED:
             self._send(Notice(_subject(effect.pod), "Warning", FAILED, f"Cannot evict pod {effect.pod}: {why}"))
+
+    def _paused(self, effect: m.Paused) -> None:
+        pod, taint = effect.pod, effect.deadline.taint
+        logger.info("pod %s on node %s waits: too much of the node's zone has failed at once", pod, effect.node)
+        message = f"Eviction of pod {pod} because of taint {taint} is paused while most of its node's zone is not ready"
+        self._send(Notice(_subject(pod), "Normal", PAUSED, message))
 
     def _blocked(self, pod: PodRef, budgets: tuple[str, ...]) -> None:
         names = ", ".join(f"{pod.namespace}/{budget}" for budget in budgets) or "unknown"
