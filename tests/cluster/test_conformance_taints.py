@@ -1,4 +1,4 @@
-"""Invalid taints: the embedded server refuses what a real one does, in the same words."""
+"""Odd taints: the embedded server takes what a real one does, and refuses the rest in the same words."""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -82,3 +82,12 @@ INVALID_TAINTS = [
 @pytest.mark.parametrize("row", INVALID_TAINTS, ids=lambda row: row.name)
 async def test_an_invalid_taint_is_refused_as_the_api_does(world: World, row: Row) -> None:
     await check(world, row)
+
+
+async def test_a_time_in_the_year_0_is_taken_and_told_as_it_is(world: World) -> None:
+    taint = {**TAINT, "timeAdded": "0000-01-01T00:00:00Z"}
+    answer = {"spec": {"taints": [taint]}}
+    await check(
+        world, Row(name="", method="PATCH", path=NODE, content_type=MERGE, body=answer, status=200, answer=answer)
+    )
+    await check(world, Row(name="", method="GET", path=NODE, status=200, answer=answer))
