@@ -1,0 +1,168 @@
+"""What node-health writes: conditions of nodes and pods, and labels; and its twin for dry runs that writes nothing."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Protocol
+
+import msgspec
+
+from taintkeeper.cluster.client import MERGE_PATCH, ApiClient, Call, UnreachableError
+from taintkeeper.cluster.wire import decode_node, timestamp
+from taintkeeper.cluster.writer import parse_answer
+from taintkeeper.core.health import UNKNOWN, UnknownCondition, spoke
+from taintkeeper.core.health_messages import PodResult, PodWritten
+from taintkeeper.core.messages import NodeWritten, WriteResult
+from taintkeeper.core.objects import Condition, Node, Pod
+
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+"""Merges conditions by their type, so that those that are not named stay as they are."""
+
+Conditions = tuple[UnknownCondition, ...]
+
+
+class StatusWriter(Protocol):
+    """Writes what node-health decides. Nothing here raises: what went wrong is part of the answer."""
+
+    async def write_unknown(self, node: Node, conditions: Conditions) -> NodeWritten:
+        """Set these conditions to Unknown, provided that the node has not changed since it was seen as ``node``."""
+        ...
+
+    async def write_labels(self, node: Node, labels: Mapping[str, str]) -> NodeWritten:
+        """Set these labels, whatever has become of the node since."""
+        ...
+
+    async def mark_pod(self, pod: Pod, at: float) -> PodWritten:
+        """Set Ready to False as of ``at``, seconds since the epoch, provided that the pod has not changed since."""
+        ...
+
+    def as_seen(self, node: Node) -> Node:
+        """Return the node as it is to be looked at, after all that was written."""
+        ...
+
+
+class ApiStatusWriter:
+    """Writes through the API."""
+
+    def __init__(self, client: ApiClient) -> None:
+        self._client = client
+
+    async def write_unknown(self, node: Node, conditions: Conditions) -> NodeWritten:
+        """See :class:`StatusWriter`."""
+        body = {
+            "metadata": {"uid": node.uid, "resourceVersion": node.resource_version},
+            "status": {"conditions": [_encode(condition) for condition in conditions]},
+        }
+        path = f"/api/v1/nodes/{node.name}/status"
+        call = Call("PATCH", path, "patch", "nodes/status", body=body, content_type=STRATEGIC_PATCH)
+        return await self._patch_node(node.name, call)
+
+    async def write_labels(self, node: Node, labels: Mapping[str, str]) -> NodeWritten:
+        """See :class:`StatusWriter`."""
+        body = {"metadata": {"uid": node.uid, "labels": dict(labels)}}
+        call = Call("PATCH", f"/api/v1/nodes/{node.name}", "patch", "nodes", body=body, content_type=MERGE_PATCH)
+        return await self._patch_node(node.name, call)
+
+    async def mark_pod(self, pod: Pod, at: float) -> PodWritten:
+        """See :class:`StatusWriter`."""
+        ref = pod.ref
+        ready = {"type": "Ready", "status": "False", "lastTransitionTime": timestamp(at)}
+        body = {
+            "metadata": {"uid": ref.uid, "resourceVersion": str(pod.version)},
+            "status": {"conditions": [ready]},
+        }
+        path = f"/api/v1/namespaces/{ref.namespace}/pods/{ref.name}/status"
+        call = Call("PATCH", path, "patch", "pods/status", body=body, content_type=STRATEGIC_PATCH)
+        try:
+            reply = await self._client.send(call)
+        except UnreachableError as error:
+            return PodWritten(ref.uid, PodResult.FAILED, str(error))
+        if reply.status < 300:
+            return PodWritten(ref.uid, PodResult.DONE)
+        answer = parse_answer(reply)
+        results = {404: PodResult.GONE, 409: PodResult.CONFLICT, 429: PodResult.THROTTLED}
+        result = results.get(reply.status, PodResult.FAILED)
+        return PodWritten(ref.uid, result, f"{reply.status}: {answer.message}", answer.retry_after)
+
+    def as_seen(self, node: Node) -> Node:
+        """See :class:`StatusWriter`."""
+        return node
+
+    async def _patch_node(self, name: str, call: Call) -> NodeWritten:
+        try:
+            reply = await self._client.send(call)
+            if reply.status < 300:
+                return NodeWritten(name, WriteResult.DONE, decode_node(reply.body))
+        except (UnreachableError, msgspec.DecodeError) as error:
+            return NodeWritten(name, WriteResult.FAILED, detail=str(error))
+        results = {404: WriteResult.GONE, 409: WriteResult.CONFLICT}
+        detail = f"{reply.status}: {parse_answer(reply).message}"
+        return NodeWritten(name, results.get(reply.status, WriteResult.FAILED), detail=detail)
+
+
+class DryStatusWriter:
+    """Writes nothing, answers as if all had gone well, and shows nodes as they would be then.
+
+    ``echo`` is told of every node that would have changed, as a watch would tell. What a kubelet reports later ends
+    what was declared before, as it would in truth.
+    """
+
+    def __init__(self, echo: Callable[[Node], None]) -> None:
+        self._echo = echo
+        self._declared: dict[str, tuple[Node, Conditions]] = {}
+        self._labels: dict[str, dict[str, str]] = {}
+
+    async def write_unknown(self, node: Node, conditions: Conditions) -> NodeWritten:
+        """See :class:`StatusWriter`."""
+        # What is declared later is said of the node as it would be, but compared with the node as it is.
+        before, earlier = self._declared.get(node.uid, (node, ()))
+        self._declared[node.uid] = before, (*earlier, *conditions)
+        return self._written(node)
+
+    async def write_labels(self, node: Node, labels: Mapping[str, str]) -> NodeWritten:
+        """See :class:`StatusWriter`."""
+        self._labels.setdefault(node.uid, {}).update(labels)
+        return self._written(node)
+
+    async def mark_pod(self, pod: Pod, at: float) -> PodWritten:  # noqa: ARG002 - the shape of StatusWriter
+        """See :class:`StatusWriter`."""
+        return PodWritten(pod.ref.uid, PodResult.DONE)
+
+    def as_seen(self, node: Node) -> Node:
+        """Return the node as it would be if everything had been written."""
+        if (labels := self._labels.get(node.uid)) is not None:
+            node = replace(node, labels={**node.labels, **labels})
+        before, conditions = self._declared.get(node.uid, (node, ()))
+        if not conditions:
+            return node
+        if spoke(before, node):
+            del self._declared[node.uid]
+            return node
+        return replace(node, conditions=_with(node, conditions))
+
+    def _written(self, node: Node) -> NodeWritten:
+        would_be = self.as_seen(node)
+        asyncio.get_running_loop().call_soon(self._echo, would_be)
+        return NodeWritten(node.name, WriteResult.DONE, would_be)
+
+
+def _encode(condition: UnknownCondition) -> dict[str, Any]:
+    wire = {
+        "type": condition.type,
+        "status": UNKNOWN,
+        "reason": condition.reason,
+        "message": condition.message,
+        "lastTransitionTime": timestamp(condition.transition),
+    }
+    if condition.heartbeat is not None:
+        wire["lastHeartbeatTime"] = timestamp(condition.heartbeat)
+    return wire
+
+
+def _with(node: Node, conditions: Conditions) -> tuple[Condition, ...]:
+    there = {condition.type: condition for condition in node.conditions}
+    for new in conditions:
+        known = there.get(new.type)
+        heartbeat = new.heartbeat if known is None else known.heartbeat
+        there[new.type] = Condition(new.type, UNKNOWN, new.reason, heartbeat, new.transition)
+    return tuple(there.values())
