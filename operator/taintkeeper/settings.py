@@ -11,11 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from taintkeeper.core.disruption import Marking
+from taintkeeper.core.rules import Limit
+
 NODE_TAINT = "node-taint"
 TAINT_EVICTION = "taint-eviction"
 NODE_HEALTH = "node-health"
-AVAILABLE = (NODE_TAINT, TAINT_EVICTION)
-KNOWN = (*AVAILABLE, NODE_HEALTH)
+CONTROLLERS = (NODE_TAINT, NODE_HEALTH, TAINT_EVICTION)
 
 
 class SettingsError(Exception):
@@ -34,7 +36,11 @@ class Settings:
     full_disruption_rate: float
     unhealthy_zone_threshold: float
     large_cluster_size_threshold: int
+    storm_cooldown: float
+    max_concurrent_evicting_nodes: Limit | None
     node_monitor_grace_period: float
+    node_startup_grace_period: float
+    mark_pods_not_ready: Marking
     max_concurrent_evictions: int
     dry_run: bool
     metrics_bind_address: tuple[str, int] | None
@@ -151,6 +157,14 @@ def _count(text: str, *, least: int = 0) -> int:
     return number
 
 
+def _limit(text: str) -> Limit:
+    digits = text.removesuffix("%")
+    percent = digits != text
+    if not (digits.isascii() and digits.isdecimal()) or (percent and int(digits) > 100):
+        raise ValueError("is neither a whole number nor a percentage such as 20%")
+    return Limit(int(digits), percent)
+
+
 def _at_least_one(text: str) -> int:
     return _count(text, least=1)
 
@@ -179,11 +193,9 @@ def _controllers(text: str) -> frozenset[str]:
     """Read the list as kube-controller-manager does: ``*``, ``name``, ``-name``; the first that fits a name counts."""
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     for entry in entries:
-        if entry != "*" and entry.removeprefix("-") not in KNOWN:
-            raise ValueError(f"names an unknown controller {entry!r}: there are {', '.join(KNOWN)}")
-        if entry not in ("*", *AVAILABLE) and not entry.startswith("-"):
-            raise ValueError(f"names {entry!r}, which this version does not have yet")
-    chosen = frozenset(name for name in AVAILABLE if _enabled(name, entries))
+        if entry != "*" and entry.removeprefix("-") not in CONTROLLERS:
+            raise ValueError(f"names an unknown controller {entry!r}: there are {', '.join(CONTROLLERS)}")
+    chosen = frozenset(name for name in CONTROLLERS if _enabled(name, entries))
     if not chosen:
         raise ValueError("leaves no controller to run")
     return chosen
@@ -194,6 +206,13 @@ def _enabled(name: str, entries: Sequence[str]) -> bool:
         if entry in (name, f"-{name}"):
             return entry == name
     return "*" in entries
+
+
+def _marking(text: str) -> Marking:
+    try:
+        return Marking(text)
+    except ValueError:
+        raise ValueError(f"is none of {', '.join(Marking)}") from None
 
 
 def _log_format(text: str) -> str:
@@ -209,7 +228,7 @@ FLAGS: tuple[Flag, ...] = (
         "controllers",
         _controllers,
         "*",
-        f"which controllers run: '*' for all, 'name' for one, '-name' for all but one; of {', '.join(AVAILABLE)}",
+        f"which controllers run: '*' for all, 'name' for one, '-name' for all but one; of {', '.join(CONTROLLERS)}",
         "LIST",
     ),
     Flag(
@@ -248,11 +267,40 @@ FLAGS: tuple[Flag, ...] = (
         "NODES",
     ),
     Flag(
+        "storm-cooldown",
+        _duration,
+        "60s",
+        "how long a zone keeps the lower rate after it has got better",
+        "DURATION",
+    ),
+    Flag(
+        "max-concurrent-evicting-nodes",
+        _limit,
+        None,
+        "how many nodes, or what part of all, may be tainted NoExecute as not-ready or unreachable at once",
+        "NODES|PERCENT%",
+    ),
+    Flag(
         "node-monitor-grace-period",
         _duration,
         "50s",
-        "how long nodes are spared NoExecute after every zone had failed at once",
+        "after how long without a sign of life a node is declared Unknown; also how long nodes are spared NoExecute "
+        "after every zone had failed at once",
         "DURATION",
+    ),
+    Flag(
+        "node-startup-grace-period",
+        _duration,
+        "60s",
+        "the same for a node that has never reported, from its creation",
+        "DURATION",
+    ),
+    Flag(
+        "mark-pods-not-ready",
+        _marking,
+        "always",
+        f"whether the pods of a node that is not ready are marked as not ready: {', '.join(Marking)}",
+        "WHEN",
     ),
     Flag("max-concurrent-evictions", _at_least_one, "16", "evictions that may be under way at once", "COUNT"),
     Flag("dry-run", _boolean, "false", "decide and report, but write nothing to the cluster"),

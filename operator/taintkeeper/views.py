@@ -9,11 +9,14 @@ from random import Random
 from typing import Any, Protocol
 
 from taintkeeper.cluster.client import ApiClient
+from taintkeeper.cluster.leases import LEASES
 from taintkeeper.cluster.node_feed import NodeFeed
 from taintkeeper.cluster.reflector import Kind, Listener, Reflector
 from taintkeeper.cluster.wire import decode_budget, decode_pod
 from taintkeeper.core import messages as m
 from taintkeeper.core.budgets import Budget
+from taintkeeper.core.health import Lease
+from taintkeeper.core.health_messages import LeaseGone, LeaseSeen
 from taintkeeper.core.objects import Node, Pod
 
 NODES = "nodes"
@@ -85,12 +88,20 @@ class Views:
             alive=lambda alive: self._watched(BUDGETS.resource, alive),
             failed=lambda why: failed(BUDGETS.resource, why),
         )
+        leases: Listener[str, Lease] = Listener(
+            seen=lambda lease: self._feed(LEASES.resource, LeaseSeen(lease.node, lease.renewed)),
+            gone=lambda node: self._feed(LEASES.resource, LeaseGone(node)),
+            alive=lambda alive: self._watched(LEASES.resource, alive),
+            failed=lambda why: failed(LEASES.resource, why),
+        )
         self._reflectors: dict[str, Reflector[Any, Any]] = {}
         needed = frozenset().union(*(audience.resources for audience in audiences))
         if PODS.resource in needed:
             self._reflectors[PODS.resource] = Reflector(client, PODS, pods, random)
         if BUDGETS.resource in needed:
             self._reflectors[BUDGETS.resource] = Reflector(client, BUDGETS, budgets, random)
+        if LEASES.resource in needed:
+            self._reflectors[LEASES.resource] = Reflector(client, LEASES, leases, random)
 
     def tasks(self) -> Mapping[str, Callable[[], Any]]:
         """Return what has to run for the views to stay up to date, by resource: functions that return coroutines."""

@@ -4,9 +4,20 @@ from typing import Any
 
 import pytest
 
-from taintkeeper.settings import AVAILABLE, FLAGS, NODE_TAINT, TAINT_EVICTION, Flag, SettingsError, parse_settings
+from taintkeeper.core.disruption import Marking
+from taintkeeper.core.rules import Limit
+from taintkeeper.settings import (
+    CONTROLLERS,
+    FLAGS,
+    NODE_HEALTH,
+    NODE_TAINT,
+    TAINT_EVICTION,
+    Flag,
+    SettingsError,
+    parse_settings,
+)
 
-BOTH = frozenset(AVAILABLE)
+ALL = frozenset(CONTROLLERS)
 
 VALUES: dict[str, tuple[str, Any, str, Any]] = {
     "kubeconfig": ("/a", "/a", "/b", "/b"),
@@ -17,7 +28,11 @@ VALUES: dict[str, tuple[str, Any, str, Any]] = {
     "full-disruption-rate": ("0", 0.0, "3", 3.0),
     "unhealthy-zone-threshold": ("0.3", 0.3, "1", 1.0),
     "large-cluster-size-threshold": ("10", 10, "0", 0),
+    "storm-cooldown": ("0s", 0.0, "5m", 300.0),
+    "max-concurrent-evicting-nodes": ("3", Limit(3), "20%", Limit(20, percent=True)),
     "node-monitor-grace-period": ("1m30s", 90.0, "40s", 40.0),
+    "node-startup-grace-period": ("2m", 120.0, "0s", 0.0),
+    "mark-pods-not-ready": ("unless-zone-disrupted", Marking.UNLESS_ZONE, "always", Marking.ALWAYS),
     "max-concurrent-evictions": ("1", 1, "64", 64),
     "dry-run": ("true", True, "false", False),
     "metrics-bind-address": ("127.0.0.1:9", ("127.0.0.1", 9), "0", None),
@@ -30,13 +45,17 @@ VALUES: dict[str, tuple[str, Any, str, Any]] = {
 DEFAULTS = {
     "kubeconfig": None,
     "context": None,
-    "controllers": BOTH,
+    "controllers": ALL,
     "node_eviction_rate": 0.1,
     "secondary_node_eviction_rate": 0.01,
     "full_disruption_rate": 0.1,
     "unhealthy_zone_threshold": 0.55,
     "large_cluster_size_threshold": 50,
+    "storm_cooldown": 60.0,
+    "max_concurrent_evicting_nodes": None,
     "node_monitor_grace_period": 50.0,
+    "node_startup_grace_period": 60.0,
+    "mark_pods_not_ready": Marking.ALWAYS,
     "max_concurrent_evictions": 16,
     "dry_run": False,
     "metrics_bind_address": ("", 8080),
@@ -49,15 +68,19 @@ BAD: dict[str, list[str]] = {
     "kubeconfig": [],
     "context": [],
     "controllers": [
-        *("", ",", "node", "*,node", "-", "-*", "--node-taint", "Node-Taint", "node-health", "*,node-health"),
-        *("-node-taint", "-node-health", "*,-node-taint,-taint-eviction", "-node-taint,*,-taint-eviction"),
+        *("", ",", "node", "*,node", "-", "-*", "--node-taint", "Node-Taint", "-node-taint", "-node-health"),
+        *("*,-node-taint,-node-health,-taint-eviction", "-node-taint,*,-taint-eviction,-node-health"),
     ],
     "node-eviction-rate": ["", "fast", "-1", "-0.1", "nan", "inf", "1/s", "0,1"],
     "secondary-node-eviction-rate": ["", "slow", "-1"],
     "full-disruption-rate": ["", "none", "-1"],
     "unhealthy-zone-threshold": ["", "half", "-0.1", "1.1", "55", "55%", "nan"],
     "large-cluster-size-threshold": ["", "large", "-1", "1.5", "1e3"],
+    "storm-cooldown": ["", "60", "-1s"],
+    "max-concurrent-evicting-nodes": ["", "all", "-1", "1.5", "101%", "%", "20 %", "\u0663", "3%%"],
     "node-monitor-grace-period": ["", "50", "50 s", "s", "-50s", "1d", "50S", "1m 30s", "1.2.3s", "\u0665s", "50s\n"],
+    "node-startup-grace-period": ["", "60", "-1s"],
+    "mark-pods-not-ready": ["", "never", "true", "Always", "unless"],
     "max-concurrent-evictions": ["", "many", "0", "-1", "1.5"],
     "dry-run": ["", "yes", "2", "on"],
     "metrics-bind-address": ["", "8080", ":", ":http", "host:", ":-1", ":65536", "localhost", ":80 "],
@@ -141,17 +164,18 @@ def test_an_empty_name_of_a_file_or_context_is_none(name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "chosen"),
     [
-        ("*", BOTH),
+        ("*", ALL),
         ("node-taint", {NODE_TAINT}),
-        ("node-taint,taint-eviction", BOTH),
-        ("*,-node-taint", {TAINT_EVICTION}),
-        ("-node-taint,*", {TAINT_EVICTION}),
-        ("*,-taint-eviction,taint-eviction", {NODE_TAINT}),
-        ("*,taint-eviction,-taint-eviction", BOTH),
+        ("node-health", {NODE_HEALTH}),
+        ("node-taint,taint-eviction,node-health", ALL),
+        ("*,-node-taint", {NODE_HEALTH, TAINT_EVICTION}),
+        ("-node-taint,*", {NODE_HEALTH, TAINT_EVICTION}),
+        ("*,-taint-eviction,taint-eviction", {NODE_TAINT, NODE_HEALTH}),
+        ("*,taint-eviction,-taint-eviction", ALL),
         ("node-taint,-taint-eviction", {NODE_TAINT}),
-        ("*,-node-health", BOTH),
-        (" node-taint , taint-eviction ,", BOTH),
-        ("*,*", BOTH),
+        ("*,-node-health", {NODE_TAINT, TAINT_EVICTION}),
+        (" node-taint , taint-eviction ,", {NODE_TAINT, TAINT_EVICTION}),
+        ("*,*", ALL),
     ],
 )
 def test_controllers_are_chosen_as_in_kube_controller_manager(text: str, chosen: set[str]) -> None:
