@@ -12,13 +12,17 @@ class Budget:
     """A PodDisruptionBudget as it was last seen. ``selector`` None selects nothing.
 
     ``allowed`` is zero where the disruption controller has not observed this generation yet: the API server
-    refuses then as well.
+    refuses then as well. ``healthy`` is how many of its pods are ready and not about to go, ``desired`` how many have
+    to be. ``always_allow`` says that it never holds pods that are not ready (``unhealthyPodEvictionPolicy``).
     """
 
     namespace: str
     name: str
     selector: Selector | None
     allowed: int = 0
+    healthy: int = 0
+    desired: int = 0
+    always_allow: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

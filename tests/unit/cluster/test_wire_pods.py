@@ -206,3 +206,14 @@ def test_a_budget_without_a_status_allows_nothing() -> None:
     new = wires.budget()
     del new["status"]
     assert decode_budget(raw(new)).allowed == 0
+
+
+@pytest.mark.parametrize(
+    ("policy", "always"),
+    [(None, False), ("IfHealthyBudget", False), ("AlwaysAllow", True)],
+)
+def test_a_budget_says_how_many_pods_are_healthy_and_whether_it_holds_the_others(
+    policy: str | None, always: bool
+) -> None:
+    budget = decode_budget(raw(wires.budget({"selector": {}, "unhealthyPodEvictionPolicy": policy})))
+    assert (budget.healthy, budget.desired, budget.always_allow) == (3, 2, always)

@@ -28,12 +28,15 @@ class BudgetSpecWire(Wire, frozen=True):
     """``spec`` of a PodDisruptionBudget."""
 
     selector: SelectorWire | None = None
+    unhealthy_pod_eviction_policy: str | None = None
 
 
 class BudgetStatusWire(Wire, frozen=True):
     """``status`` of a PodDisruptionBudget."""
 
     disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
     observed_generation: int = 0
 
 
@@ -57,6 +60,9 @@ def decode_budget(raw: bytes | msgspec.Raw) -> Budget:
         name=wire.metadata.name,
         selector=None if wire.spec.selector is None else _selector(wire.spec.selector),
         allowed=wire.status.disruptions_allowed if observed else 0,
+        healthy=wire.status.current_healthy,
+        desired=wire.status.desired_healthy,
+        always_allow=wire.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
     )
 
 
