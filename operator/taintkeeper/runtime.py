@@ -20,18 +20,24 @@ from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.credentials import Credentials
 from taintkeeper.cluster.events import EventSink, Notice
+from taintkeeper.cluster.leases import read_lease
 from taintkeeper.cluster.live import read_node
+from taintkeeper.cluster.status_writer import ApiStatusWriter, DryStatusWriter, StatusWriter
 from taintkeeper.cluster.writer import ApiWriter, DryWriter, Writer
+from taintkeeper.controllers.node_health import NodeHealth
 from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.shell import STALL_SECONDS
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.eviction_queue import EvictionOptions
+from taintkeeper.core.health import Patience
+from taintkeeper.core.health_engine import HealthOptions
+from taintkeeper.core.objects import Node
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates
 from taintkeeper.metrics import RuntimeMetrics
 from taintkeeper.serving import Servers
-from taintkeeper.settings import NODE_TAINT, TAINT_EVICTION, Settings
+from taintkeeper.settings import NODE_HEALTH, NODE_TAINT, TAINT_EVICTION, Settings
 from taintkeeper.views import Audience, Views
 
 logger = logging.getLogger("taintkeeper")
@@ -56,6 +62,9 @@ class Taintkeeper:
         self._metrics = RuntimeMetrics(dry_run=settings.dry_run)
         self._client = ApiClient(credentials, observe=self._metrics.request)
         self._writer: Writer = DryWriter(self._echo) if settings.dry_run else ApiWriter(self._client)
+        self._status_writer: StatusWriter = (
+            DryStatusWriter(self._echo) if settings.dry_run else ApiStatusWriter(self._client)
+        )
         self._events = EventSink(
             self._client, self._clock, self._random, busy=self._busy, dropped=self._metrics.event_dropped
         )
@@ -72,10 +81,11 @@ class Taintkeeper:
             stalled=self._stood_still,
         )
         self._node_taint = self._make_node_taint(around) if NODE_TAINT in settings.controllers else None
+        self._node_health = self._make_node_health(around) if NODE_HEALTH in settings.controllers else None
         self._eviction = self._make_eviction(around) if TAINT_EVICTION in settings.controllers else None
         audiences = [Audience(each, each.resources) for each in self._controllers()]
         self._views = Views(
-            self._client, self._random, audiences, as_seen=self._writer.as_seen, failed=self._watch_failed
+            self._client, self._random, audiences, as_seen=self._as_seen, failed=self._watch_failed
         )
         self._metrics.observe_freshness(self._views.last_heard, lambda: not self._views.stale())
 
@@ -139,8 +149,8 @@ class Taintkeeper:
         stale = ", ".join(self._views.stale())
         return self.health() | {"access": self._missing, "watches": f"{stale} not up to date" if stale else None}
 
-    def _controllers(self) -> list[NodeTaint | TaintEviction]:
-        return [each for each in (self._node_taint, self._eviction) if each is not None]
+    def _controllers(self) -> list[NodeTaint | NodeHealth | TaintEviction]:
+        return [each for each in (self._node_taint, self._node_health, self._eviction) if each is not None]
 
     def _make_node_taint(self, around: Surroundings) -> NodeTaint:
         settings = self._settings
@@ -153,6 +163,12 @@ class Taintkeeper:
         )
         options = TaintOptions(rates, settings.node_monitor_grace_period)
         return NodeTaint(options, around)
+
+    def _make_node_health(self, around: Surroundings) -> NodeHealth:
+        settings = self._settings
+        patience = Patience(settings.node_monitor_grace_period, settings.node_startup_grace_period)
+        options = HealthOptions(patience, settings.mark_pods_not_ready)
+        return NodeHealth(options, around, self._status_writer, partial(read_lease, self._client))
 
     def _make_eviction(self, around: Surroundings) -> TaintEviction:
         name, namespace = os.environ.get("POD_NAME"), os.environ.get("POD_NAMESPACE")
@@ -176,6 +192,9 @@ class Taintkeeper:
     def _send(self, notice: Notice) -> None:
         if not self._settings.dry_run:
             self._events.send(notice)
+
+    def _as_seen(self, node: Node) -> Node:
+        return self._writer.as_seen(self._status_writer.as_seen(node))
 
     def _echo(self, node: Any) -> None:
         self._views.node_seen(node)
