@@ -15,17 +15,22 @@ from image.dockerfile import DOCKERFILE, ROOT, parse_dockerfile
 from taintkeeper import __version__
 from taintkeeper.cli import build_parser
 from taintkeeper.cluster.access import Permission
+from taintkeeper.controllers.node_health import NodeHealth
 from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from taintkeeper.core.tolerations import first_match
 from taintkeeper.runtime import EVENT_PERMISSIONS
-from taintkeeper.settings import NODE_TAINT, TAINT_EVICTION, Settings, given_flags, parse_settings
+from taintkeeper.settings import NODE_HEALTH, NODE_TAINT, TAINT_EVICTION, Settings, given_flags, parse_settings
 from testbed.real.build import bin_folder
 
 MANIFESTS = ROOT / "manifests"
-CONTROLLERS = {"full": {NODE_TAINT, TAINT_EVICTION}, "eviction-only": {TAINT_EVICTION}}
-PERMISSIONS = {NODE_TAINT: NodeTaint.permissions, TAINT_EVICTION: TaintEviction.permissions}
+CONTROLLERS = {"full": {NODE_TAINT, NODE_HEALTH, TAINT_EVICTION}, "eviction-only": {TAINT_EVICTION}}
+PERMISSIONS = {
+    NODE_TAINT: NodeTaint.permissions,
+    NODE_HEALTH: NodeHealth.permissions,
+    TAINT_EVICTION: TaintEviction.permissions,
+}
 REPLACED = {
     "full": {"node-lifecycle-controller", "taint-eviction-controller"},
     "eviction-only": {"taint-eviction-controller"},
