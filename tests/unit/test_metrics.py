@@ -12,12 +12,23 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
 from taintkeeper.cluster.clock import SteadyClock
-from taintkeeper.cluster.writer import DryWriter
+from taintkeeper.cluster.dry_writer import DryWriter
+from taintkeeper.cluster.status_writer import DryStatusWriter
+from taintkeeper.controllers.node_health import NodeHealth
 from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.answers import Outcome
 from taintkeeper.core.eviction_queue import EvictionOptions
+from taintkeeper.core.health_engine import HealthOptions
+from taintkeeper.core.health_messages import (
+    DeclaredUnknown,
+    FoundAlive,
+    LeaseRead,
+    PodResult,
+    ReadResult,
+    ReadyChanged,
+)
 from taintkeeper.core.messages import (
     BudgetSeen,
     Cancelled,
@@ -27,6 +38,7 @@ from taintkeeper.core.messages import (
     NodeUnread,
     PodSeen,
     Skipped,
+    WriteResult,
 )
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.metrics import RuntimeMetrics
@@ -40,6 +52,21 @@ pytestmark = pytest.mark.looptime
 async def unreadable(name: str) -> NodeUnread:
     """Read no node."""
     return NodeUnread(name, "no answer")
+
+
+async def unreadable_lease(name: str) -> LeaseRead:
+    """Read no Lease."""
+    return LeaseRead(name, ReadResult.FAILED)
+
+
+def count_health(health: NodeHealth) -> None:
+    """Have the controller of node health count something of every kind."""
+    down = node("n1", conditions={"Ready": "False"})
+    for effect in (DeclaredUnknown(down, 50.0), FoundAlive("n1"), ReadyChanged(down, "True", "False")):
+        health._metrics.count(effect)
+    health._metrics.count_read(ReadResult.FOUND)
+    health._metrics.count_mark(PodResult.DONE)
+    health._metrics.count_failure("labels", WriteResult.FAILED)
 
 
 def everything() -> CollectorRegistry:
@@ -61,6 +88,7 @@ def everything() -> CollectorRegistry:
     )
     eviction = TaintEviction(EvictionOptions(), around, unreadable)
     taint = NodeTaint(TaintOptions(), around)
+    count_health(NodeHealth(HealthOptions(), around, DryStatusWriter(print), unreadable_lease))
     down = node("n1", no_execute("foo"), conditions={"Ready": "Unknown"}, zone="z1")
     for event in (NodeSeen(down), NodeSeen(node("n2", conditions={"Ready": "True"}, zone="z1")), Knowledge(fresh=True)):
         taint.feed(event)
@@ -96,6 +124,7 @@ async def test_no_label_grows_with_the_cluster(families: list[Metric]) -> None:
     labels = {label for family in families for sample in family.samples for label in sample.labels}
     assert labels == {
         *("verb", "resource", "code", "outcome", "reason", "result", "key", "effect", "zone", "state", "le", "version"),
+        *("status", "write"),
     }
     assert not labels & NAMES_OF_THINGS
 
@@ -129,6 +158,14 @@ async def test_all_that_an_administrator_needs_is_there(families: list[Metric]) 
         "taintkeeper_taint_contests_total",
         "taintkeeper_node_flaps_total",
         "taintkeeper_evicting_nodes",
+        "taintkeeper_node_health_nodes",
+        "taintkeeper_node_health_declared_unknown_total",
+        "taintkeeper_node_health_transitions_total",
+        "taintkeeper_node_health_lease_reads_total",
+        "taintkeeper_node_health_found_alive_total",
+        "taintkeeper_node_health_pod_marks_total",
+        "taintkeeper_node_health_pods_waiting",
+        "taintkeeper_node_health_write_failures_total",
         "taintkeeper_zone_state",
         "taintkeeper_zone_rate",
         "taintkeeper_zone_queue_length",
