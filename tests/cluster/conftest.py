@@ -40,7 +40,10 @@ async def start(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Start]:
         assert code in (0, -9), f"the operator ended with {code}"
 
 
-QUICK = ("--node-eviction-rate=100", "--node-monitor-grace-period=0s", "--controllers=*,-node-health", "--verbose")
+QUICK = (
+    *("--node-eviction-rate=100", "--node-monitor-grace-period=0s", "--storm-cooldown=0s"),
+    *("--controllers=*,-node-health", "--verbose"),
+)
 """Flags with which nobody waits: the first node of an empty cluster alone is a disruption of every zone.
 
 Nodes of a world have no kubelet, so that node-health would declare them all Unknown.
