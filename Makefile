@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 # Which control plane: embedded (default), real (built from Go modules), kubeconfig (the current context, asks first).
 CLUSTER ?= embedded
 PYTEST_ARGS ?=
+OUTAGE_ARGS ?=
 export PYTHONPATH := hack
 
 .DEFAULT_GOAL := help
@@ -23,6 +24,9 @@ $(VENV)/.ready: requirements/dev.txt pyproject.toml
 
 demo: $(VENV)/.ready ## Watch the operator do its job (CLUSTER=embedded|real|kubeconfig)
 	@$(BIN)/python -m demo --cluster $(CLUSTER)
+
+outage: $(VENV)/.ready ## Let nodes, zones, the API server and the operator fail on a real control plane (OUTAGE_ARGS=--short)
+	@$(BIN)/python -m outage $(OUTAGE_ARGS)
 
 test: lint types contract $(VENV)/.ready ## Lint, types, import contract, unit tests, cluster tests
 	$(BIN)/python -m testbed.real build --if-possible

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,6 +58,18 @@ class OperatorProcess:
     def running(self) -> bool:
         """Whether the process lives."""
         return self._process is not None and self._process.returncode is None
+
+    def pause(self) -> None:
+        """Make it stand still, as a frozen machine would."""
+        self._send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        self._send(signal.SIGCONT)
+
+    def _send(self, number: signal.Signals) -> None:
+        if self._process is not None:
+            self._process.send_signal(number)
 
     async def is_ready(self) -> bool:
         """Say whether it does its work."""
