@@ -13,7 +13,7 @@ class RuleWriter(Protocol):
     """Writes statuses. Nothing here raises: what went wrong is part of the answer."""
 
     async def write_status(self, effect: WriteRuleStatus) -> RuleWritten:
-        """Write a status to the rule, provided that it still has this UID."""
+        """Write a status to the rule, replacing the one that it has."""
         ...
 
 
@@ -25,8 +25,12 @@ class ApiRuleWriter:
         self._failed = failed
 
     async def write_status(self, effect: WriteRuleStatus) -> RuleWritten:
-        """See :class:`RuleWriter`. A rule that is gone needs no status."""
-        body = {"metadata": {"uid": effect.uid}, "status": encode_rule_status(effect.status)}
+        """See :class:`RuleWriter`. A rule that is gone needs no status.
+
+        For another rule that has got the name meanwhile it is wrong until that one is seen: the API server looks at
+        no UID here (``statusStrategy`` in k8s.io/apiextensions-apiserver ``pkg/registry/customresource``).
+        """
+        body = {"status": encode_rule_status(effect.status)}
         path = f"{RULES_PATH}/{effect.name}/status"
         call = Call("PATCH", path, "patch", "nodetaintrules/status", body=body, content_type=MERGE_PATCH)
         try:

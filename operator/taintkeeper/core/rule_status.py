@@ -145,4 +145,4 @@ class RuleReporter:
                 heapq.heappush(self._timers, (writing.not_before, name))
             return None
         writing.sent, writing.not_before = status, now + STATUS_SECONDS
-        return WriteRuleStatus(name, writing.uid, status)
+        return WriteRuleStatus(name, status)

@@ -127,10 +127,9 @@ class RuleGone:
 
 @dataclass(frozen=True, slots=True)
 class WriteRuleStatus:
-    """Write this status to the rule with this UID."""
+    """Write this status to the rule."""
 
     name: str
-    uid: str
     status: RuleStatus
 
 

@@ -1,4 +1,4 @@
-"""The status of a rule: one merge patch on its status, for the rule that was meant and no later one."""
+"""The status of a rule: one merge patch on its status, and nothing else."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from taintkeeper.cluster.rule_writer import ApiRuleWriter, DryRuleWriter
 from taintkeeper.core.rules import RuleStatus, RuleWritten, WriteRuleStatus
 from tests.unit.cluster.scripted_api import LOST, Answer, ScriptedApi, reply
 
-EFFECT = WriteRuleStatus("r", "r-uid", RuleStatus(1, 2, 3, 4, 5, ()))
+EFFECT = WriteRuleStatus("r", RuleStatus(1, 2, 3, 4, 5, ()))
 
 
 async def written(answer: Answer) -> tuple[RuleWritten, list[str], ScriptedApi]:
@@ -18,13 +18,13 @@ async def written(answer: Answer) -> tuple[RuleWritten, list[str], ScriptedApi]:
     return result, told, api
 
 
-async def test_a_status_is_patched_under_the_uid_of_its_rule() -> None:
+async def test_a_status_is_patched_and_nothing_else_of_the_rule() -> None:
     result, told, api = await written(reply(200, {}))
     (sent,) = api.sent
     assert sent.line == "PATCH /apis/taintkeeper.io/v1alpha1/nodetaintrules/r/status"
     assert (sent.call.verb, sent.call.resource) == ("patch", "nodetaintrules/status")
     assert sent.call.content_type == MERGE_PATCH
-    assert sent.call.body == {"metadata": {"uid": "r-uid"}, "status": encode_rule_status(EFFECT.status)}
+    assert sent.call.body == {"status": encode_rule_status(EFFECT.status)}
     assert result == RuleWritten("r", done=True)
     assert told == []
 
