@@ -6,6 +6,8 @@ import msgspec
 
 from taintkeeper.cluster.client import ApiClient, Call
 
+REVIEWS = "selfsubjectaccessreviews"
+
 
 @dataclass(frozen=True, slots=True)
 class Permission:
@@ -50,7 +52,7 @@ async def _allowed(client: ApiClient, permission: Permission) -> bool:
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     }
-    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    reply = await client.send(Call("POST", path, "create", "selfsubjectaccessreviews", body=body))
+    path = f"/apis/authorization.k8s.io/v1/{REVIEWS}"
+    reply = await client.send(Call("POST", path, "create", REVIEWS, body=body))
     reply.raise_for_status()
     return msgspec.json.decode(reply.body, type=_Review).status.allowed
