@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from taintkeeper.cluster.access import Permission, missing_permissions
+from taintkeeper.cluster.access import Permission
 from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.credentials import Credentials
@@ -26,6 +26,8 @@ from taintkeeper.cluster.status_writer import ApiStatusWriter, DryStatusWriter, 
 from taintkeeper.cluster.writer import ApiWriter, DryWriter, Writer
 from taintkeeper.controllers.node_health import NodeHealth
 from taintkeeper.controllers.node_taint import NodeTaint
+from taintkeeper.controllers.permissions import Permissions
+from taintkeeper.controllers.rivals import Rivals
 from taintkeeper.controllers.shell import STALL_SECONDS
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
@@ -33,6 +35,7 @@ from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.health import Patience
 from taintkeeper.core.health_engine import HealthOptions
 from taintkeeper.core.objects import Node
+from taintkeeper.core.rivals import rivals_of
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates
 from taintkeeper.metrics import RuntimeMetrics
@@ -60,7 +63,7 @@ class Taintkeeper:
         self._clock = SteadyClock()
         self._random = Random()
         self._metrics = RuntimeMetrics(dry_run=settings.dry_run)
-        self._client = ApiClient(credentials, observe=self._metrics.request)
+        self._client = ApiClient(credentials, observe=self._requested)
         self._writer: Writer = DryWriter(self._echo) if settings.dry_run else ApiWriter(self._client)
         self._status_writer: StatusWriter = (
             DryStatusWriter(self._echo) if settings.dry_run else ApiStatusWriter(self._client)
@@ -87,6 +90,11 @@ class Taintkeeper:
         self._views = Views(
             self._client, self._random, audiences, as_seen=self._as_seen, failed=self._watch_failed
         )
+        # Beside a dry run, somebody else should do the work.
+        nodes = not settings.dry_run and (self._node_taint or self._node_health) is not None
+        evictions = not settings.dry_run and self._eviction is not None
+        self._rivals = Rivals(rivals_of(nodes=nodes, evictions=evictions), around, self._client, _own_pod())
+        self._permissions = Permissions(self._client, self._needed(), around.registry, self._random)
         self._metrics.observe_freshness(self._views.last_heard, lambda: not self._views.stale())
 
     async def start(self) -> None:
@@ -117,6 +125,9 @@ class Taintkeeper:
         gc.disable()
         for name, run in self._views.tasks().items():
             self._spawn(run(), f"watch of {name}")
+        for name, run in self._rivals.tasks().items():
+            self._spawn(run(), f"watch for {name}")
+        self._spawn(self._permissions.run(), "permissions")
         self._spawn(self._events.run(), "events")
         self._spawn(self._notice_absences(), "pulse")
         self._spawn(self._collect_garbage_later(), "collector")
@@ -125,6 +136,7 @@ class Taintkeeper:
         """Stop deciding, then writing, then reporting, and close every connection."""
         for controller in self._controllers():
             await controller.stop()
+        await self._rivals.stop()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -147,7 +159,8 @@ class Taintkeeper:
     def readiness(self) -> dict[str, str | None]:
         """Return what keeps us from doing our work, by check; None where all is well."""
         stale = ", ".join(self._views.stale())
-        return self.health() | {"access": self._missing, "watches": f"{stale} not up to date" if stale else None}
+        access = self._missing or self._permissions.missing
+        return self.health() | {"access": access, "watches": f"{stale} not up to date" if stale else None}
 
     def _controllers(self) -> list[NodeTaint | NodeHealth | TaintEviction]:
         return [each for each in (self._node_taint, self._node_health, self._eviction) if each is not None]
@@ -171,23 +184,27 @@ class Taintkeeper:
         return NodeHealth(options, around, self._status_writer, partial(read_lease, self._client))
 
     def _make_eviction(self, around: Surroundings) -> TaintEviction:
-        name, namespace = os.environ.get("POD_NAME"), os.environ.get("POD_NAMESPACE")
         options = EvictionOptions(
             concurrency=self._settings.max_concurrent_evictions,
             confirm_seconds=float("inf") if self._settings.dry_run else 60.0,
-            own=(namespace, name) if name and namespace else None,
+            own=_own_pod(),
         )
         return TaintEviction(options, around, partial(read_node, self._client))
 
-    async def _find_missing(self) -> str | None:
+    def _needed(self) -> set[Permission]:
         needed = {permission for each in self._controllers() for permission in each.permissions}
-        needed |= set(EVENT_PERMISSIONS)
+        return needed | set(EVENT_PERMISSIONS) | set(Rivals.permissions)
+
+    async def _find_missing(self) -> str | None:
         try:
             self._set_clock(await self._client.server_time())
-            missing = await missing_permissions(self._client, sorted(needed, key=str))
+            return await self._permissions.check()
         except (UnreachableError, StatusError, msgspec.DecodeError) as error:
             return f"the API server at {self._server} cannot be used: {error}"
-        return f"permission is missing to {', '.join(map(str, missing))}" if missing else None
+
+    def _requested(self, verb: str, resource: str, status: int, seconds: float) -> None:
+        self._metrics.request(verb, resource, status, seconds)
+        self._permissions.requested(resource, status)
 
     def _send(self, notice: Notice) -> None:
         if not self._settings.dry_run:
@@ -254,3 +271,9 @@ class Taintkeeper:
         gc.collect()
         gc.freeze()
         gc.enable()
+
+
+def _own_pod() -> tuple[str, str] | None:
+    """Return namespace and name of the pod that we are, where the manifest tells."""
+    name, namespace = os.environ.get("POD_NAME"), os.environ.get("POD_NAMESPACE")
+    return (namespace, name) if name and namespace else None

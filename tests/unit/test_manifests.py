@@ -17,6 +17,7 @@ from taintkeeper.cli import build_parser
 from taintkeeper.cluster.access import Permission
 from taintkeeper.controllers.node_health import NodeHealth
 from taintkeeper.controllers.node_taint import NodeTaint
+from taintkeeper.controllers.rivals import Rivals
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from taintkeeper.core.tolerations import first_match
@@ -127,7 +128,7 @@ def test_the_pod_can_do_nothing_that_it_need_not(objects: Objects, pod: Manifest
 
 def test_the_role_grants_what_the_controllers_ask_for_and_no_more(overlay: str, objects: Objects) -> None:
     needed = {permission for name in CONTROLLERS[overlay] for permission in PERMISSIONS[name]}
-    assert set(granted(objects)) == needed | set(EVENT_PERMISSIONS)
+    assert set(granted(objects)) == needed | set(EVENT_PERMISSIONS) | set(Rivals.permissions)
 
 
 def test_nothing_is_deleted_or_replaced_and_no_secret_is_seen(objects: Objects) -> None:

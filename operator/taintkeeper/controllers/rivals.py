@@ -1,8 +1,9 @@
 """Notices kube-controller-manager's own controllers where ours do their work, and says so; it never fights them."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Gauge
 
@@ -49,7 +50,7 @@ class Rivals:
             for rival in rivals
         }
 
-    def tasks(self) -> Mapping[str, Callable[[], Awaitable[None]]]:
+    def tasks(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
         """Return what has to run for rivals to be noticed, by the rival's name: functions that return coroutines."""
         return {name: watch.run for name, watch in self._watches.items()}
 
