@@ -112,6 +112,12 @@ CALLS = [
         status=409,
         answer=failure("Conflict", f'Operation cannot be fulfilled on evictionpolicies.{GROUP} "$node": {MODIFIED}'),
     ),
+    patch_status(
+        name="the status changes whatever UID is stated",
+        body={"metadata": {"uid": "another"}, "status": {"pending": 1}},
+        status=200,
+        answer={"metadata": {"uid": "$policy_uid"}, "status": {"pending": 1}},
+    ),
     patch(
         name="there is no strategic merge patch",
         content_type=STRATEGIC,

@@ -121,7 +121,8 @@ class Registry:
         wanted = patching.apply_patch(kind, content_type, current.value, patch)
         if wanted["metadata"].get("name") != name:
             raise other_name(wanted["metadata"].get("name", ""), name)
-        if wanted["metadata"].get("uid") != current.value["metadata"]["uid"]:
+        ignored = kind.custom and subresource == "status"  # there, no metadata counts but the version
+        if wanted["metadata"].get("uid") != current.value["metadata"]["uid"] and not ignored:
             # Unlike in a PUT this is no precondition, and two parts of the API complain about it.
             raise invalid(kind, name, [wrong("metadata.uid", wanted["metadata"].get("uid"), "field is immutable")] * 2)
         try:

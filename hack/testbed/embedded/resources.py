@@ -123,6 +123,7 @@ RULES = Kind(
     status=True,
     counts_generation=True,
     custom=True,
+    short_names=("ntr",),
 )
 POLICIES = Kind(
     group="taintkeeper.io",
@@ -133,6 +134,7 @@ POLICIES = Kind(
     status=True,
     counts_generation=True,
     custom=True,
+    short_names=("evp",),
 )
 ACCESS_REVIEWS = Kind(
     group="authorization.k8s.io",
