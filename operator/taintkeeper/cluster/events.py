@@ -19,8 +19,13 @@ QUEUE_LENGTH = 10_000
 REMEMBERED = 4_096
 REPEAT_SECONDS = 60.0
 BUSY_SECONDS = 0.05
+"""How often it is looked whether evictions are through; also the time between events that can wait no longer."""
 PATIENCE_SECONDS = 30.0
-"""How long an event waits for evictions to be through before it is sent all the same."""
+"""How long events wait for evictions to be through before they are sent all the same."""
+MESSAGE_BYTES = 1_024
+"""How long a message may be (``NoteLengthLimit`` in kubernetes/kubernetes ``pkg/apis/core/validation/events.go``)."""
+NAME_LENGTH = 253
+"""How long the name of an object may be (``DNS1123SubdomainMaxLength`` in k8s.io/apimachinery)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,22 +38,40 @@ class Subject:
     namespace: str = ""
 
 
+Identity = tuple[Subject, str, str, str]
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """An event to be sent. ``type`` is Normal or Warning; what is equal in all fields is the same event again."""
+    """An event to be sent. ``type`` is Normal or Warning.
+
+    What is equal but for the message is the same event again where ``key`` is given, as it has to be for messages in
+    the server's own words, which may differ each time. Without a key another message is another event.
+    """
 
     subject: Subject
     type: str
     reason: str
     message: str
+    key: str = ""
+
+    @property
+    def identity(self) -> Identity:
+        """What tells it from other events."""
+        return self.subject, self.type, self.reason, self.key or self.message
 
 
 @dataclass(slots=True)
 class _Series:
+    """An event with its repetitions. ``notice`` is the last of them, ``told`` the message that the server has."""
+
     name: str
+    notice: Notice
+    began: float
     queued_at: float
     count: int = 1
     created: bool = False
+    told: str = ""
 
 
 class EventSink:
@@ -68,83 +91,116 @@ class EventSink:
         self._random = random
         self._busy = busy
         self._dropped = dropped
-        self._queue: asyncio.Queue[Notice] = asyncio.Queue(QUEUE_LENGTH)
-        self._series: OrderedDict[Notice, _Series] = OrderedDict()
+        self._waiting: OrderedDict[Identity, _Series] = OrderedDict()
+        self._remembered: OrderedDict[Identity, _Series] = OrderedDict()
+        self._filled = asyncio.Event()
 
     def send(self, notice: Notice) -> None:
         """Take an event; when too many wait, it is dropped and counted."""
         now = self._clock()
-        known = self._series.get(notice)
+        known = self._waiting.get(notice.identity) or self._remembered.get(notice.identity)
         if known is None:
-            self._begin(notice, now)
-        else:
-            known.count += 1
-            if now - known.queued_at < REPEAT_SECONDS:
-                return
+            self._enqueue(_Series(self._new_name(notice.subject), notice, now, now))
+            return
+        known.notice = notice
+        known.count += 1
+        if notice.identity not in self._waiting and now - known.queued_at >= REPEAT_SECONDS:
             known.queued_at = now
-        self._enqueue(notice)
+            self._enqueue(known)
 
     async def run(self) -> None:
         """Send what waits, one at a time, until cancelled."""
         while True:
-            notice = await self._queue.get()
-            try:
-                await self._wait_for_calm()
-                await self._deliver(notice)
-            except UnreachableError:
-                self._dropped()
-            except asyncio.CancelledError:
-                # We are about to leave; it is among what :meth:`drain` sends.
-                self._enqueue(notice)
-                raise
+            await self._filled.wait()
+            until = self._clock() + PATIENCE_SECONDS
+            while self._waiting:
+                await self._wait_for_calm(until)
+                await self._deliver_next()
+            self._filled.clear()
 
     async def drain(self, seconds: float) -> None:
         """Send what still waits, for so many seconds at most: the last thing before we leave."""
         try:
             async with asyncio.timeout(seconds):
-                while not self._queue.empty():
-                    await self._deliver(self._queue.get_nowait())
-        except (TimeoutError, UnreachableError):
+                while self._waiting and await self._deliver_next():
+                    pass
+        except TimeoutError:
+            pass
+        while self._waiting:
+            self._waiting.popitem()
             self._dropped()
 
-    def _enqueue(self, notice: Notice) -> None:
-        try:
-            self._queue.put_nowait(notice)
-        except asyncio.QueueFull:
-            self._dropped()
-
-    async def _wait_for_calm(self) -> None:
-        until = self._clock() + PATIENCE_SECONDS
-        # Polled, since being told of every change would cost the evictions more than this costs the events.
-        while self._busy() and self._clock() < until:  # noqa: ASYNC110
-            await asyncio.sleep(BUSY_SECONDS)
-
-    def _begin(self, notice: Notice, now: float) -> None:
-        self._series[notice] = _Series(f"{notice.subject.name}.{self._random.getrandbits(64):016x}", now)
-        if len(self._series) > REMEMBERED:
-            self._series.popitem(last=False)
-
-    async def _deliver(self, notice: Notice) -> None:
-        series = self._series.get(notice)
-        if series is None:
+    def _enqueue(self, series: _Series) -> None:
+        if len(self._waiting) >= QUEUE_LENGTH:
             self._dropped()
             return
-        self._series.move_to_end(notice)
-        call = self._repeat(notice, series) if series.created else self._create(notice, series)
-        reply = await self._client.send(call)
-        series.created = True
-        if reply.status >= 300:
-            # Events expire after an hour and cannot be written into a namespace that is going: begin anew next time.
-            self._series.pop(notice, None)
+        identity = series.notice.identity
+        self._remembered.pop(identity, None)
+        self._waiting[identity] = series
+        self._filled.set()
+
+    async def _wait_for_calm(self, until: float) -> None:
+        """Wait while evictions are under way; when it has been long enough, only a moment for each event."""
+        # Polled, since being told of every change would cost the evictions more than this costs the events.
+        while self._busy():
+            await asyncio.sleep(BUSY_SECONDS)
+            if self._clock() >= until:
+                return
+
+    async def _deliver_next(self) -> bool:
+        """Send what has waited longest; return whether the server answered.
+
+        Until it has, the event stays where it is: should we have to leave meanwhile, :meth:`drain` sends it.
+        """
+        identity, series = next(iter(self._waiting.items()))
+        try:
+            status = await self._deliver(series)
+        except UnreachableError:
+            status = 0
+        del self._waiting[identity]
+        # Events expire after an hour and cannot be written into a namespace that is going: those begin anew next time.
+        if status < 300:
+            self._remember(identity, series)
+        if not 200 <= status < 300:
             self._dropped()
+        return status > 0
 
-    def _create(self, notice: Notice, series: _Series) -> Call:
-        return Call("POST", _path(notice), "create", "events", body=_event(notice, series, self._clock()))
+    async def _deliver(self, series: _Series) -> int:
+        message = _shorten(series.notice.message)
+        call = self._repeat(series, message) if series.created else self._create(series, message)
+        reply = await self._client.send(call)
+        if reply.status < 300:
+            series.created, series.told = True, message
+        return reply.status
 
-    def _repeat(self, notice: Notice, series: _Series) -> Call:
-        body = {"count": series.count, "lastTimestamp": timestamp(self._clock())}
-        path = f"{_path(notice)}/{series.name}"
+    def _remember(self, identity: Identity, series: _Series) -> None:
+        self._remembered[identity] = series
+        if len(self._remembered) > REMEMBERED:
+            self._remembered.popitem(last=False)
+
+    def _new_name(self, subject: Subject) -> str:
+        mark = f".{self._random.getrandbits(64):016x}"
+        return subject.name[: NAME_LENGTH - len(mark)].rstrip(".-") + mark
+
+    def _create(self, series: _Series, message: str) -> Call:
+        path = _path(series.notice)
+        return Call("POST", path, "create", "events", body=_event(series, message, self._clock()))
+
+    def _repeat(self, series: _Series, message: str) -> Call:
+        body: dict[str, Any] = {"count": series.count, "lastTimestamp": timestamp(self._clock())}
+        if message != series.told:
+            body["message"] = message
+        path = f"{_path(series.notice)}/{series.name}"
         return Call("PATCH", path, "patch", "events", body=body, content_type=MERGE_PATCH)
+
+
+def _shorten(message: str) -> str:
+    """Return the message, cut where it is longer than the API accepts, never within a character."""
+    data = message.encode()
+    if len(data) <= MESSAGE_BYTES:
+        return message
+    mark = "..."
+    return data[: MESSAGE_BYTES - len(mark)].decode(errors="ignore") + mark
 
 
 def _namespace(notice: Notice) -> str:
@@ -156,9 +212,8 @@ def _path(notice: Notice) -> str:
     return f"/api/v1/namespaces/{_namespace(notice)}/events"
 
 
-def _event(notice: Notice, series: _Series, now: float) -> dict[str, Any]:
-    subject = notice.subject
-    at = timestamp(now)
+def _event(series: _Series, message: str, now: float) -> dict[str, Any]:
+    notice, subject = series.notice, series.notice.subject
     involved = {"apiVersion": "v1", "kind": subject.kind, "name": subject.name, "uid": subject.uid}
     if subject.namespace:
         involved["namespace"] = subject.namespace
@@ -169,11 +224,11 @@ def _event(notice: Notice, series: _Series, now: float) -> dict[str, Any]:
         "involvedObject": involved,
         "type": notice.type,
         "reason": notice.reason,
-        "message": notice.message,
+        "message": message,
         "source": {"component": COMPONENT},
         "reportingComponent": COMPONENT,
         "reportingInstance": "",
-        "firstTimestamp": timestamp(series.queued_at),
-        "lastTimestamp": at,
+        "firstTimestamp": timestamp(series.began),
+        "lastTimestamp": timestamp(now),
         "count": series.count,
     }

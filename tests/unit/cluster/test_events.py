@@ -1,62 +1,15 @@
-"""Kubernetes events: aggregated, bounded, and never in the way."""
+"""Kubernetes events: what they say, and when they are the same event again."""
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
-from random import Random
-from typing import Any
+import re
 
 import pytest
 
-from taintkeeper.cluster import events
-from taintkeeper.cluster.events import EventSink, Notice, Subject
-from tests.unit.cluster.scripted_api import LOST, Answer, Late, ScriptedApi, reply
+from taintkeeper.cluster.events import Notice, Subject
+from tests.unit.cluster.event_bench import BLOCKED, CREATED, EVICTED, POD, TAINTED, at_work
+from tests.unit.cluster.scripted_api import LOST, Answer, Late, reply
 
 pytestmark = pytest.mark.looptime
-
-START = 1767225600.0
-POD = Subject("Pod", "p1", "p1-uid", "default")
-EVICTED = Notice(POD, "Normal", "TaintManagerEviction", "Marking for deletion Pod default/p1")
-BLOCKED = Notice(POD, "Warning", "EvictionBlocked", "Eviction of pod default/p1 is blocked")
-TAINTED = Notice(Subject("Node", "n1", "n1-uid"), "Normal", "TaintAdded", "Taint foo:NoSchedule added")
-CREATED = reply(201, {})
-
-
-@dataclass
-class SinkBench:
-    """A sink at work, with a switch for what is more important."""
-
-    api: ScriptedApi
-    busy: bool = False
-    dropped: int = 0
-    sink: EventSink = field(init=False)
-
-    def __post_init__(self) -> None:
-        loop = asyncio.get_running_loop()
-        self.sink = EventSink(
-            self.api, lambda: START + loop.time(), Random(0), busy=lambda: self.busy, dropped=self._count
-        )
-
-    def _count(self) -> None:
-        self.dropped += 1
-
-    def calls(self) -> list[str]:
-        return [sent.call.method for sent in self.api.sent]
-
-    def body(self, index: int = -1) -> Any:
-        return self.api.sent[index].call.body
-
-
-@contextlib.asynccontextmanager
-async def at_work(*script: Answer) -> AsyncIterator[SinkBench]:
-    bench = SinkBench(ScriptedApi(*script, forever=CREATED))
-    task = asyncio.create_task(bench.sink.run())
-    try:
-        yield bench
-        assert not task.done(), "nothing may end it"
-    finally:
-        task.cancel()
 
 
 async def test_an_event_says_what_happened_to_what_and_when() -> None:
@@ -165,90 +118,59 @@ async def test_an_event_that_was_not_created_since_nobody_answered_is_created_th
         await asyncio.sleep(1.0)
     assert bench.calls() == ["POST", "POST"]
     assert (bench.body()["count"], bench.dropped) == (2, 1)
+    assert bench.body()["firstTimestamp"] == "2026-01-01T00:00:00Z"
 
 
-async def test_too_many_events_are_dropped_and_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "QUEUE_LENGTH", 3)
-    bench = SinkBench(ScriptedApi(forever=CREATED))
-    for number in range(5):
-        bench.sink.send(Notice(POD, "Normal", "Test", str(number)))
-    assert bench.dropped == 2
-    await bench.sink.drain(1.0)
-    assert [bench.body(index)["message"] for index in range(3)] == ["0", "1", "2"]
-    assert len(bench.api.sent) == 3
-
-
-async def test_what_is_remembered_of_events_is_bounded_and_the_oldest_is_forgotten_first(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(events, "REMEMBERED", 2)
+async def test_an_event_in_the_servers_own_words_is_the_same_event_whatever_these_are() -> None:
     async with at_work() as bench:
-        for notice in (EVICTED, BLOCKED, TAINTED):
-            bench.sink.send(notice)
-            await asyncio.sleep(1.0)
-        await asyncio.sleep(60.0)
-        for notice in (BLOCKED, TAINTED, EVICTED):
-            bench.sink.send(notice)
-        await asyncio.sleep(1.0)
-    assert bench.calls() == ["POST", "POST", "POST", "PATCH", "POST"]
-    assert bench.dropped == 1, "BLOCKED was forgotten for EVICTED before its count could be sent"
-
-
-async def test_an_event_that_is_sent_again_is_remembered_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "REMEMBERED", 2)
-    async with at_work() as bench:
-        for notice in (EVICTED, BLOCKED, EVICTED, TAINTED, EVICTED):
-            bench.sink.send(notice)
+        for words in ("request 1 failed", "request 2 failed", "request 2 failed"):
+            bench.sink.send(Notice(POD, "Warning", "EvictionFailed", words, key="transient"))
             await asyncio.sleep(61.0)
-    assert bench.calls() == ["POST", "POST", "PATCH", "POST", "PATCH"]
-
-
-async def test_events_wait_while_evictions_are_under_way() -> None:
-    async with at_work() as bench:
-        bench.busy = True
-        bench.sink.send(EVICTED)
-        await asyncio.sleep(10.0)
-        assert bench.calls() == []
-        bench.busy = False
-        await asyncio.sleep(0.1)
-        assert bench.calls() == ["POST"]
-
-
-async def test_events_do_not_wait_for_ever() -> None:
-    async with at_work() as bench:
-        bench.busy = True
-        bench.sink.send(EVICTED)
-        await asyncio.sleep(29.5)
-        assert bench.calls() == []
+        bench.sink.send(Notice(POD, "Warning", "EvictionFailed", "no", key="forbidden"))
         await asyncio.sleep(1.0)
-        assert bench.calls() == ["POST"]
+    assert bench.calls() == ["POST", "PATCH", "PATCH", "POST"]
+    assert (bench.body(0)["message"], bench.body(0)["count"]) == ("request 1 failed", 1)
+    assert (bench.body(1)["message"], bench.body(1)["count"]) == ("request 2 failed", 2)
+    assert (bench.body(2).keys(), bench.body(2)["count"]) == ({"count", "lastTimestamp"}, 3)
 
 
-async def test_what_still_waits_at_the_end_is_sent_for_a_while() -> None:
-    bench = SinkBench(ScriptedApi(*[Late(0.4, CREATED)] * 10), busy=True)
-    for number in range(10):
-        bench.sink.send(Notice(POD, "Normal", "Test", str(number)))
-    await bench.sink.drain(2.0)
-    assert asyncio.get_running_loop().time() == 2.0
-    assert len(bench.api.sent) == 5
+@pytest.mark.parametrize(
+    ("message", "sent"),
+    [
+        pytest.param("x" * 1024, "x" * 1024, id="just short enough"),
+        pytest.param("x" * 1025, "x" * 1021 + "...", id="one too many"),
+        pytest.param("\u00e4" * 512, "\u00e4" * 512, id="bytes count"),
+        pytest.param("\u00e4" * 513, "\u00e4" * 510 + "...", id="never half a character"),
+        pytest.param("x" + "\U0001f600" * 300, "x" + "\U0001f600" * 255 + "...", id="none of any length"),
+    ],
+)
+async def test_a_message_is_no_longer_than_the_api_accepts(message: str, sent: str) -> None:
+    async with at_work() as bench:
+        for _ in range(2):
+            bench.sink.send(Notice(POD, "Normal", "Test", message))
+            await asyncio.sleep(61.0)
+    assert bench.body(0)["message"] == sent
+    assert len(sent.encode()) <= 1024
+    assert "message" not in bench.body(1)
 
 
-@pytest.mark.parametrize("failure", [LOST, Late(100.0, CREATED)], ids=["lost", "late"])
-async def test_an_api_that_does_not_answer_keeps_nobody_from_leaving(failure: Answer) -> None:
-    bench = SinkBench(ScriptedApi(forever=failure))
-    bench.sink.send(EVICTED)
-    bench.sink.send(BLOCKED)
-    await bench.sink.drain(2.0)
-    assert asyncio.get_running_loop().time() <= 2.0
-    assert bench.dropped
-
-
-async def test_an_event_that_waits_for_calm_when_we_leave_is_sent_too() -> None:
-    bench = SinkBench(ScriptedApi(forever=CREATED), busy=True)
-    task = asyncio.create_task(bench.sink.run())
-    bench.sink.send(EVICTED)
-    await asyncio.sleep(1.0)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-    await bench.sink.drain(2.0)
-    assert bench.calls() == ["POST"]
+@pytest.mark.parametrize(
+    ("name", "begins"),
+    [
+        ("p" * 236, "p" * 236),
+        ("p" * 237, "p" * 236),
+        ("p" * 253, "p" * 236),
+        ("p" * 235 + ".example", "p" * 235),
+        ("p" * 234 + "--example", "p" * 234),
+    ],
+    ids=["fits", "too long by one", "as long as can be", "cut at a dot", "cut at a hyphen"],
+)
+async def test_an_event_about_an_object_with_a_long_name_has_a_name_that_the_api_accepts(
+    name: str, begins: str
+) -> None:
+    async with at_work() as bench:
+        bench.sink.send(Notice(Subject("Pod", name, "uid", "default"), "Normal", "Test", "text"))
+        await asyncio.sleep(1.0)
+    body = bench.body()
+    assert re.fullmatch(rf"{re.escape(begins)}\.[0-9a-f]{{16}}", body["metadata"]["name"])
+    assert body["involvedObject"]["name"] == name
