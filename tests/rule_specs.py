@@ -1,8 +1,10 @@
 """Specs of NodeTaintRules, good and bad: what the API server refuses, the operator refuses too."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from _pytest.mark import ParameterSet
 
 CONDITION = {"type": "KernelDeadlock", "status": "True"}
@@ -47,6 +49,7 @@ def without(field: str, inner: str = "") -> dict[str, Any]:
     return {**made, field: {key: value for key, value in made[field].items() if key != inner}}
 
 
+EXAMPLES = Path(__file__).parents[1] / "manifests" / "examples" / "node-taint-rules.yaml"
 GOOD = {
     "the least": spec(),
     "everything": spec(
@@ -75,7 +78,7 @@ GOOD = {
         "taint": {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"},
         "rateLimited": True,
     },
-}
+} | {f"the example {each['metadata']['name']}": each["spec"] for each in yaml.safe_load_all(EXAMPLES.read_text())}
 
 
 def bad(name: str, field: str, made: Any) -> ParameterSet:
