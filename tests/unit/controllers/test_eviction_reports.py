@@ -102,12 +102,35 @@ def test_several_budgets_over_one_pod_are_named() -> None:
 def test_other_refusals_are_told_with_what_the_server_said(
     outcome: Outcome, status: int, text: str, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    message = f"Cannot evict pod default/p1: {why}"
     assert told(failed(outcome, status, text)) == [
-        Notice(SUBJECT, "Warning", "EvictionFailed", f"Cannot evict pod default/p1: {why}")
+        Notice(SUBJECT, "Warning", "EvictionFailed", message, key=outcome.value)
     ]
     assert caplog.messages == [
         f"pod default/p1 cannot be evicted ({outcome.value}, status {status}), next try in 5 s: {why}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        pytest.param(
+            failed(Outcome.TRANSIENT, 500, "request 1 failed"),
+            failed(Outcome.TRANSIENT, 502, "request 2 failed"),
+            True,
+            id="other words of the server",
+        ),
+        pytest.param(failed(Outcome.TRANSIENT, 500), failed(Outcome.FORBIDDEN, 403), False, id="another outcome"),
+        pytest.param(
+            failed(Outcome.SEVERAL_BUDGETS, 500, budgets=("b1", "b2")),
+            failed(Outcome.SEVERAL_BUDGETS, 500, budgets=("b1", "b3")),
+            False,
+            id="other budgets",
+        ),
+    ],
+)
+def test_refusals_of_one_kind_are_one_event_that_counts(one: EvictionFailed, other: EvictionFailed, same: bool) -> None:
+    assert (told(one)[0].identity == told(other)[0].identity) is same
 
 
 def test_a_pause_is_told_with_its_cause() -> None:

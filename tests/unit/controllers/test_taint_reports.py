@@ -1,6 +1,7 @@
 """What people read of taints and zones."""
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -142,7 +143,27 @@ def test_a_taint_that_took_the_place_of_another_is_named() -> None:
     ],
 )
 def test_a_zone_is_told_of_on_the_node_that_brought_the_change(effect: ZoneChanged, message: str) -> None:
-    assert told(effect) == [Notice(SUBJECT, "Warning", "ZoneDisruption", message)]
+    assert [replace(notice, type="") for notice in told(effect)] == [Notice(SUBJECT, "", "ZoneDisruption", message)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "type_", "level"),
+    [
+        (ZoneState.NORMAL, ZoneState.PARTIAL, "Warning", logging.WARNING),
+        (ZoneState.PARTIAL, ZoneState.FULL, "Warning", logging.WARNING),
+        (ZoneState.FULL, ZoneState.PARTIAL, "Warning", logging.WARNING),
+        (ZoneState.FULL, ZoneState.FULL, "Warning", logging.WARNING),
+        (ZoneState.FULL, ZoneState.NORMAL, "Normal", logging.INFO),
+        (ZoneState.NORMAL, ZoneState.NORMAL, "Normal", logging.INFO),
+    ],
+)
+def test_a_zone_that_is_well_again_is_no_warning(
+    before: ZoneState, after: ZoneState, type_: str, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "taintkeeper"):
+        (notice,) = told(ZoneChanged("z1", NODE, before, after, 0.1, all_disrupted=False))
+    assert (notice.type, notice.reason) == (type_, "ZoneDisruption")
+    assert [record.levelno for record in caplog.records] == [level]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.core import messages as m
 from taintkeeper.core.objects import Node, Taint
+from taintkeeper.core.zones import ZoneState
 
 logger = logging.getLogger("taintkeeper.node-taint")
 
@@ -56,9 +57,10 @@ class TaintReports:
         everywhere = ", as every other" if effect.all_disrupted else ""
         message = f"Zone {zone} {moved} {effect.after}{everywhere}; nodes tainted NoExecute per second: {effect.rate:g}"
         message += ", until it has been better for a while" if effect.cooling else ""
-        logger.warning("%s", message)
+        well = effect.after is ZoneState.NORMAL
+        logger.log(logging.INFO if well else logging.WARNING, "%s", message)
         subject = Subject("Node", effect.witness.name, effect.witness.uid)
-        self._send(Notice(subject, "Warning", "ZoneDisruption", message))
+        self._send(Notice(subject, "Normal" if well else "Warning", "ZoneDisruption", message))
 
     def _tell_node(self, node: Node, reason: str, message: str) -> None:
         logger.info("node %s: %s", node.name, message)

@@ -73,7 +73,9 @@ class EvictionReports:
         if effect.outcome is Outcome.SEVERAL_BUDGETS:
             why = f"the Eviction API supports one disruption budget a pod, this one has {', '.join(effect.budgets)}"
         if effect.outcome is not Outcome.THROTTLED:
-            self._send(Notice(_subject(effect.pod), "Warning", FAILED, f"Cannot evict pod {effect.pod}: {why}"))
+            key = " ".join((effect.outcome, *effect.budgets))
+            message = f"Cannot evict pod {effect.pod}: {why}"
+            self._send(Notice(_subject(effect.pod), "Warning", FAILED, message, key))
 
     def _paused(self, effect: m.Paused) -> None:
         pod, taint = effect.pod, effect.deadline.taint
