@@ -11,17 +11,22 @@ REVIEWS = "selfsubjectaccessreviews"
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """One thing that must be allowed, in all namespaces."""
+    """One thing that must be allowed: in all namespaces unless one is given, for all objects unless one is named."""
 
     verb: str
     resource: str
     group: str = ""
     subresource: str = ""
+    namespace: str = ""
+    name: str = ""
 
     def __str__(self) -> str:
         """Spell it as one would for ``kubectl auth can-i``."""
         resource = f"{self.resource}.{self.group}" if self.group else self.resource
-        return f"{self.verb} {resource}/{self.subresource}" if self.subresource else f"{self.verb} {resource}"
+        subresource = f"/{self.subresource}" if self.subresource else ""
+        name = f" named {self.name}" if self.name else ""
+        namespace = f" in namespace {self.namespace}" if self.namespace else ""
+        return f"{self.verb} {resource}{subresource}{name}{namespace}"
 
 
 class _ReviewStatus(msgspec.Struct):
@@ -46,6 +51,8 @@ async def _allowed(client: ApiClient, permission: Permission) -> bool:
         "group": permission.group,
         "resource": permission.resource,
         "subresource": permission.subresource,
+        "namespace": permission.namespace,
+        "name": permission.name,
     }
     body = {
         "apiVersion": "authorization.k8s.io/v1",

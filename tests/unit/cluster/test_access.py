@@ -11,6 +11,10 @@ EVICT = Permission("create", "pods", subresource="eviction")
 BUDGETS = Permission("list", "poddisruptionbudgets", group="policy")
 NODES = Permission("patch", "nodes")
 STATUS = Permission("patch", "nodetaintrules", group="taintkeeper.io", subresource="status")
+EVERYWHERE = {"namespace": "", "name": ""}
+"""The API takes what is empty for all namespaces and all objects."""
+
+LEASE = Permission("get", "leases", group="coordination.k8s.io", namespace="home", name="lock")
 
 
 def verdict(*, allowed: bool) -> Reply:
@@ -31,10 +35,17 @@ async def test_each_permission_is_asked_for_in_all_namespaces() -> None:
             "spec": {"resourceAttributes": attributes},
         }
         for attributes in (
-            {"verb": "create", "group": "", "resource": "pods", "subresource": "eviction"},
-            {"verb": "list", "group": "policy", "resource": "poddisruptionbudgets", "subresource": ""},
+            {"verb": "create", "group": "", "resource": "pods", "subresource": "eviction", **EVERYWHERE},
+            {"verb": "list", "group": "policy", "resource": "poddisruptionbudgets", "subresource": "", **EVERYWHERE},
         )
     ]
+
+
+async def test_a_permission_for_one_object_is_asked_for_as_such() -> None:
+    api = ScriptedApi(forever=YES)
+    assert await missing_permissions(api, [LEASE]) == []
+    asked = api.sent[0].call.body["spec"]["resourceAttributes"]
+    assert (asked["namespace"], asked["name"]) == ("home", "lock")
 
 
 @pytest.mark.reported("planetlabs/draino#104")
@@ -75,6 +86,7 @@ async def test_a_server_that_gives_no_verdict_is_an_error(answer: Answer, error:
         (EVICT, "create pods/eviction"),
         (BUDGETS, "list poddisruptionbudgets.policy"),
         (STATUS, "patch nodetaintrules.taintkeeper.io/status"),
+        (LEASE, "get leases.coordination.k8s.io named lock in namespace home"),
     ],
     ids=str,
 )
