@@ -8,9 +8,6 @@ from testbed.client import until
 from tests.cluster.conftest import QUICK, Start
 from tests.cluster.world import NOT_READY, World
 
-ALONE = (*QUICK, "--controllers=-node-health,*")
-"""No kubelet runs here: nobody must mind that nodes are silent."""
-
 DISK_PRESSURE = "node.kubernetes.io/disk-pressure:NoSchedule"
 CLOSED, EVICTING = f"{NOT_READY}:NoSchedule", f"{NOT_READY}:NoExecute"
 
@@ -39,7 +36,7 @@ async def _tainted(world: World, nodes: list[str]) -> set[str]:
 @pytest.mark.reported("medik8s/node-healthcheck-operator#378")
 async def test_a_zone_goes_on_tainting_a_while_after_a_storm_and_says_so(world: World, start: Start) -> None:
     nodes = await world.nodes(4)
-    await (await start(*ALONE, "--storm-cooldown=3s")).until_ready()
+    await (await start(*QUICK, "--storm-cooldown=3s")).until_ready()
     for node in nodes[:3]:
         await world.report(node, Ready="False")
     await _all_have(world, nodes[:3], CLOSED)
@@ -56,7 +53,7 @@ async def test_a_zone_goes_on_tainting_a_while_after_a_storm_and_says_so(world: 
 async def test_no_more_nodes_than_chosen_are_evicted_from_at_once(world: World, start: Start) -> None:
     zones = [await world.nodes(3, zone) for zone in "abcd"]
     failing = [nodes[0] for nodes in zones]
-    operator = await (await start(*ALONE, "--max-concurrent-evicting-nodes=2")).until_ready()
+    operator = await (await start(*QUICK, "--max-concurrent-evicting-nodes=2")).until_ready()
     for node in failing:
         await world.report(node, Ready="False")
     await _all_have(world, failing, CLOSED)
@@ -75,7 +72,7 @@ async def test_no_more_nodes_than_chosen_are_evicted_from_at_once(world: World, 
 
 async def test_somebody_who_removes_our_taint_each_time_is_told_of_and_not_fought(world: World, start: Start) -> None:
     node, *_ = await world.nodes(2)
-    operator = await (await start(*ALONE)).until_ready()
+    operator = await (await start(*QUICK)).until_ready()
     removed = 0
 
     async def oppose() -> None:

@@ -4,10 +4,11 @@ import asyncio
 
 import pytest
 
-from testbed.client import until
+from testbed.client import Object, until
 from tests.cluster.conftest import QUICK, Start
 from tests.cluster.operator_process import OperatorProcess
 from tests.cluster.world import NOT_READY, UNREACHABLE, World, taint
+from tests.unit.core.builders import case
 
 NOT_READY_TAINTS = {f"{NOT_READY}:NoSchedule", f"{NOT_READY}:NoExecute"}
 
@@ -69,6 +70,40 @@ async def test_a_node_that_is_not_ready_gets_both_taints_and_its_pods_leave(
     await world.report(node, Ready="True")
     await _becomes(world, node, set())
     assert await world.pods() == {"patient"}
+
+
+LASTING = {"key": NOT_READY, "operator": "Exists", "effect": "NoExecute"}
+
+
+@pytest.mark.parametrize(
+    ("ready", "tolerations", "kept", "leaves"),
+    [
+        case(
+            "TestTaintBasedEvictions: NodeNotReady and 200 tolerationseconds",
+            "False", [LASTING | {"tolerationSeconds": 200}], 200, False,
+        ),
+        case("TestTaintBasedEvictions: NodeNotReady with no pod tolerations", "False", [], 300, False),
+        case(
+            "TestTaintBasedEvictions: NodeNotReady and 0 tolerationseconds",
+            "False", [LASTING | {"tolerationSeconds": 0}], 0, True,
+        ),
+        case("TestTaintBasedEvictions: NodeUnreachable", "Unknown", [], 300, False),
+    ],
+)  # fmt: skip
+async def test_a_pod_leaves_a_failed_node_when_its_toleration_ends(
+    world: World, operator: OperatorProcess, ready: str, tolerations: list[Object], kept: int, *, leaves: bool
+) -> None:
+    node, *_ = await world.nodes(3)
+    pod = await world.pod(node, "tolerant", *tolerations)
+    seconds = {each["key"]: each["tolerationSeconds"] for each in pod["spec"]["tolerations"]}
+    assert seconds[NOT_READY] == kept
+    await world.report(node, Ready=ready)
+    key = NOT_READY if ready == "False" else UNREACHABLE
+    await _becomes(world, node, {f"{key}:NoSchedule", f"{key}:NoExecute"})
+    if leaves:
+        await world.gone("tolerant", 15.0)
+    else:
+        assert await world.pods() == {"tolerant"}
 
 
 async def test_both_taints_go_in_one_write_when_the_node_recovers(world: World, operator: OperatorProcess) -> None:

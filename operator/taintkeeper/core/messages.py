@@ -213,16 +213,20 @@ EvictionEffect = (
 
 @dataclass(frozen=True, slots=True)
 class PatchTaints:
-    """Write these taints to the node, provided that it has not changed since; ``reasons`` tells why, by key."""
+    """Write these taints to the node, provided that it has not changed since; ``reasons`` tells why, by key.
+
+    ``again`` are taints that somebody removed although they are called for.
+    """
 
     node: Node
     change: Change
     reasons: Mapping[str, str]
+    again: frozenset[TaintId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class TaintsChanged:
-    """The taints of a node were written. ``again`` are those that somebody had removed meanwhile."""
+    """The taints of a node were written; see :class:`PatchTaints`."""
 
     node: Node
     change: Change

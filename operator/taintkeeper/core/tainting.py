@@ -108,11 +108,13 @@ class TaintEngine:
         if before.ready is not after.ready:
             self._out.append(m.ReadyFlipped(after))
         want, writing = self._wanted(after), self._writes.of(after.name)
-        ours = set() if writing.sent is None else writing.sent.change.ids
         execute = self._may_execute()
         lost, forced = undone(before, after, self._wanted(before), want, execute=execute)
-        writing.lost = ((writing.lost | lost - ours) & want.ids(execute=execute)) - ids_of(after.taints)
-        for taint in sorted((lost | forced) - ours):
+        if writing.sent is not None:
+            lost -= ids_of(writing.sent.change.removed)
+            forced -= ids_of(writing.sent.change.added)
+        writing.lost = ((writing.lost | lost) & want.ids(execute=execute)) - ids_of(after.taints)
+        for taint in sorted(lost | forced):
             self._note_undone(after, taint, now, reason=want.no_schedule[taint[0]] if taint in lost else None)
 
     def _note_undone(self, node: Node, taint: TaintId, now: float, *, reason: str | None) -> None:
@@ -124,7 +126,6 @@ class TaintEngine:
 
     def _written(self, event: m.NodeWritten, now: float) -> None:
         known = self._nodes.get(event.name)
-        lost = frozenset(self._writes.of(event.name).lost) if known is not None else frozenset[TaintId]()
         if known is not None and event.node is not None and event.node.uid == known.uid:
             self._node_seen(event.node, now)
         sent = self._writes.end(event, now)
@@ -132,8 +133,7 @@ class TaintEngine:
             return
         self._dirty[event.name] = None
         if event.result is m.WriteResult.DONE:
-            again = lost & ids_of(sent.change.added)
-            self._out.append(m.TaintsChanged(sent.node, sent.change, sent.reasons, again))
+            self._out.append(m.TaintsChanged(sent.node, sent.change, sent.reasons, sent.again))
 
     def _mark(self, names: Iterable[str]) -> None:
         self._dirty.update((name, None) for name in names if name in self._nodes)
@@ -188,7 +188,8 @@ class TaintEngine:
         if change is None:
             self._writes.of(node.name).failures = 0
         elif not self._contested(node, change, now):
-            self._send(m.PatchTaints(node, change, want.no_schedule))
+            again = frozenset(self._writes.of(node.name).lost & ids_of(change.added))
+            self._send(m.PatchTaints(node, change, want.no_schedule, again))
 
     def _contested(self, node: Node, change: Change, now: float) -> bool:
         return all(self._contention.paused_until(node.name, taint) > now for taint in change.ids)

@@ -121,10 +121,6 @@ class ZoneQueue:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    def waiting(self) -> list[str]:
-        """Return the nodes that wait, the first to be served first."""
-        return list(self._waiting)
-
     def granted(self, name: str) -> bool:
         """Say whether the node has got its token."""
         return name in self._granted

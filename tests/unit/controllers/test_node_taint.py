@@ -204,6 +204,7 @@ async def test_what_others_undo_and_how_nodes_flap_is_counted() -> None:
     for version, status in ((400, "False"), (401, "True"), (402, "True")):
         bench.feed(NodeSeen(node("other", conditions={"Ready": status}, resource_version=str(version))))
     assert bench.metric("taintkeeper_node_flaps_total") == 2.0
+    await bench.controller.stop()
 
 
 async def test_zones_can_be_followed() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from taintkeeper.core.conditions import CONDITION_TAINTS
-from taintkeeper.core.messages import PatchTaints, TaintContested, TaintsChanged
+from taintkeeper.core.messages import NodeSeen, NodeWritten, PatchTaints, TaintContested, TaintsChanged, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates
@@ -135,6 +135,24 @@ def test_what_we_do_ourselves_is_no_contest(latency: float) -> None:
     bench.run_until(1000.0)
     assert bench.of(TaintContested) == []
     assert all(not effect.again for _, effect in bench.of(TaintsChanged))
+
+
+@pytest.mark.parametrize("answered", ["before", "after"])
+def test_a_removal_that_the_watch_shows_before_our_write_is_answered_is_noticed(answered: str) -> None:
+    bench = TaintBench(*nodes(), latency=1e9)
+    bench.condition("n1", "DiskPressure", "True")
+    for number in range(4):
+        patch = bench.writes()[-1][1]
+        assert len(bench.writes()) == min(number + 1, 3)
+        version = int(patch.node.resource_version)
+        written = replace(patch.node, taints=patch.change.taints, resource_version=str(version + 1))
+        removed = replace(written, taints=(FOREIGN,), resource_version=str(version + 2))
+        story = [NodeSeen(written), NodeWritten("n1", WriteResult.DONE, written), NodeSeen(removed)]
+        bench.tell(*(story if answered == "before" else [story[0], story[2], story[1]]))
+        if bench.of(TaintContested):
+            break
+    assert [len(effect.again) for _, effect in bench.of(TaintsChanged)] == [0, 1, 1]
+    assert len(bench.of(TaintContested)) == 1
 
 
 @pytest.mark.parametrize("ahead", [True, False])
