@@ -1,0 +1,229 @@
+"""What an EvictionPolicy says: for which pods and which taints it decides, and how such pods leave.
+
+What holds without any policy is written down as policies too, under names that no object can have.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from taintkeeper.core.first_seen import UNREACHABLE
+from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint
+from taintkeeper.core.rules import RuleCondition
+from taintkeeper.core.selectors import Selector
+
+EVICT_ANNOTATION = "taintkeeper.io/evict"
+BLOCKED_SECONDS = 300.0
+EVERYTHING = Selector()
+
+
+class Mode(StrEnum):
+    """How pods leave, as ``spec.mode`` spells it."""
+
+    EVICT = "Evict"
+    EVICT_THEN_DELETE = "EvictThenDelete"
+    DELETE = "Delete"
+    IGNORE = "Ignore"
+
+
+class Trait(StrEnum):
+    """What a pod may have about it that exempts it from eviction; the values are metric labels."""
+
+    ANNOTATED = "annotation"
+    UNMANAGED = "unmanaged"
+    DAEMON_SET = "daemon-set"
+    LOCAL_STORAGE = "local-storage"
+
+
+Traits = frozenset[Trait]
+NO_TRAITS: Traits = frozenset()
+
+MODE_IGNORE = "policy"
+NAMESPACE_UNKNOWN = "namespace-unknown"
+"""Reasons of a :class:`Decision` to leave a pod alone, next to its traits; metric labels as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaintPattern:
+    """Taints by key, value and effect. An empty key stands for any, and so does the value None."""
+
+    key: str = ""
+    value: str | None = None
+    effect: str = NO_EXECUTE
+
+    def matches(self, taint: Taint) -> bool:
+        """Say whether the taint is one of these."""
+        return (
+            self.effect == taint.effect
+            and self.key in ("", taint.key)
+            and (self.value is None or self.value == taint.value)
+        )
+
+    def covers(self, other: "TaintPattern") -> bool:
+        """Say whether every taint that the other one stands for is one of these."""
+        return self.effect == other.effect and self.key in ("", other.key) and self.value in (None, other.value)
+
+
+def any_matches(patterns: Iterable[TaintPattern], taints: Iterable[Taint]) -> bool:
+    """Say whether any of the taints is one of those that the patterns stand for."""
+    patterns = tuple(patterns)
+    return any(pattern.matches(taint) for taint in taints for pattern in patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """A policy that makes sense. ``grace_seconds`` is None where the pod's own counts.
+
+    ``blocked_seconds`` is None where it is not given: see :attr:`patience`. ``ignored`` are the traits for which
+    ``unmanagedPods`` and the like say Ignore.
+    """
+
+    name: str
+    precedence: int = 0
+    taints: tuple[TaintPattern, ...] = (TaintPattern(),)
+    namespaces: Selector = EVERYTHING
+    pods: Selector = EVERYTHING
+    mode: Mode = Mode.EVICT
+    blocked_seconds: float | None = None
+    default_toleration_seconds: float | None = None
+    grace_seconds: int | None = None
+    max_concurrent_per_node: int | None = None
+    ignored: Traits = NO_TRAITS
+    dry_run: bool = False
+
+    @property
+    def order(self) -> tuple[int, str]:
+        """The place among all policies: the smallest decides."""
+        return -self.precedence, self.name
+
+    @property
+    def patience(self) -> float | None:
+        """For how many seconds a pod may be blocked before it is deleted; None for ever."""
+        if self.mode is not Mode.EVICT_THEN_DELETE:
+            return None
+        return BLOCKED_SECONDS if self.blocked_seconds is None else self.blocked_seconds
+
+    def covers(self, taint: Taint) -> bool:
+        """Say whether the policy is for this taint."""
+        return any(pattern.matches(taint) for pattern in self.taints)
+
+    def leaves_nothing_to(self, other: "Policy") -> bool:
+        """Say whether it selects every pod that the other one selects."""
+        return self.namespaces in (EVERYTHING, other.namespaces) and self.pods in (EVERYTHING, other.pods)
+
+
+DEFAULTS = (
+    Policy("system:unreachable", taints=(TaintPattern(UNREACHABLE),), mode=Mode.EVICT_THEN_DELETE),
+    Policy("system:default"),
+    Policy(
+        "system:scheduling",
+        taints=(TaintPattern(effect=NO_SCHEDULE), TaintPattern(effect="PreferNoSchedule")),
+        mode=Mode.IGNORE,
+    ),
+)
+"""What decides where no other policy does, in this order.
+
+The pods of a dead node may be what breaks their budget, which would then block them for ever
+(kubernetes-sigs/cluster-api#13508): hence the first. The last says that other effects concern the scheduler alone.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Which policy decides about a pod and a taint. ``exempt`` is why the pod is left alone, empty where it is not."""
+
+    policy: Policy
+    exempt: str = ""
+
+    @property
+    def rank(self) -> int:
+        """Which of several decisions about a pod counts: to let it leave (0), to only tell (1), to let it stay (2)."""
+        if self.exempt:
+            return 2
+        return 1 if self.policy.dry_run else 0
+
+    def __str__(self) -> str:
+        """Tell the decision in the words of an event or a log line."""
+        name = self.policy.name
+        match self.exempt:
+            case "":
+                return f"policy {name}, mode {self.policy.mode}{', dry run' if self.policy.dry_run else ''}"
+            case Trait.ANNOTATED:
+                return f'the pod has the annotation {EVICT_ANNOTATION}: "false"'
+            case reason if reason == MODE_IGNORE:
+                return f"policy {name} has the mode {Mode.IGNORE}"
+            case reason if reason == NAMESPACE_UNKNOWN:
+                return f"policy {name} selects by the labels of the namespace, which has not been seen"
+            case trait:
+                return f"policy {name} ignores {_PODS_WITH[Trait(trait)]}"
+
+
+_PODS_WITH = {
+    Trait.UNMANAGED: "pods that no controller would replace",
+    Trait.DAEMON_SET: "pods of DaemonSets",
+    Trait.LOCAL_STORAGE: "pods with data on the node",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyStatus:
+    """The status of a policy: how many pods it is about, and whether it does what it says."""
+
+    generation: int
+    pending: int = 0
+    blocked: int = 0
+    evicted: int = 0
+    exempt: int = 0
+    conditions: tuple[RuleCondition, ...] = field(default=())
+
+    def condition(self, type_: str) -> RuleCondition | None:
+        """Return the condition of this type, or None."""
+        return next((condition for condition in self.conditions if condition.type == type_), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySeen:
+    """A policy was listed, added or modified.
+
+    ``policy`` is None where it makes no sense; ``fault`` then names the field and the value. ``status`` is the one that
+    the object has, None where it has none that can be read.
+    """
+
+    name: str
+    uid: str
+    resource_version: str
+    generation: int
+    policy: Policy | None
+    fault: str = ""
+    status: PolicyStatus | None = None
+
+    def older_than(self, other: "PolicySeen") -> bool:
+        """Say whether this is an earlier state of the same one: resource versions are numbers that grow (KEP-5504)."""
+        try:
+            return self.uid == other.uid and int(self.resource_version) < int(other.resource_version)
+        except ValueError:
+            return False
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyGone:
+    """A policy was deleted."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class WritePolicyStatus:
+    """Write this status to the policy with this UID."""
+
+    name: str
+    uid: str
+    status: PolicyStatus
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyWritten:
+    """A write of a policy's status ended, well or not."""
+
+    name: str
+    done: bool
