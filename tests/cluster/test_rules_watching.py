@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -39,7 +40,7 @@ class Eyes:
             self.client,
             Random(0),
             seen=self._see,
-            gone=lambda name: self.rules.pop(name, None) and None,
+            gone=self._drop,
             listed=self._count,
             defined=self.defined.append,
             failed=lambda _: None,
@@ -50,8 +51,15 @@ class Eyes:
         self.events.append((str(event["type"]), event["object"]["metadata"]["name"]))
         self.feed.take(event)
 
+    def has_status(self, name: str, status: RuleStatus) -> bool:
+        """Say whether a rule was seen with this status."""
+        return name in self.rules and self.rules[name].status == status
+
     def _see(self, seen: RuleSeen) -> None:
         self.rules[seen.name] = seen
+
+    def _drop(self, name: str) -> None:
+        del self.rules[name]
 
     def _count(self) -> None:
         self.lists += 1
@@ -155,7 +163,7 @@ async def test_a_status_is_written_and_read_back_and_is_no_new_generation(
         writer = ApiRuleWriter(eyes.client, lambda _, why: failures.append(why))
         for status in (first, second):
             assert (await writer.write_status(WriteRuleStatus(name, status))).done
-            await until(lambda expected=status: name in eyes.rules and eyes.rules[name].status == expected)
+            await until(partial(eyes.has_status, name, status))
         assert failures == []
         assert (await world.kube.get(RULES, "", name))["metadata"]["generation"] == 1
         await world.kube.delete(RULES, "", name)

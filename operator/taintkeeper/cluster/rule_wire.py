@@ -1,10 +1,9 @@
-"""NodeTaintRules on the wire, and what a node remembers of them.
+"""NodeTaintRules on the wire.
 
 Whatever an object says, it is read: a rule that makes no sense is one with a fault, so that its status can tell.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -13,12 +12,9 @@ from taintkeeper.cluster.wire import moment, timestamp
 from taintkeeper.cluster.wire.common import Meta, Wire
 from taintkeeper.cluster.wire.selectors import SelectorWire, to_selector
 from taintkeeper.cluster.wire.times import Time
-from taintkeeper.core.conditions import TaintId
 from taintkeeper.core.objects import NO_EXECUTE
 from taintkeeper.core.rule_checks import find_fault
 from taintkeeper.core.rules import Limit, Rule, RuleCondition, RuleSeen, RuleStatus
-
-RULE_TAINTS_ANNOTATION = "taintkeeper.io/rule-taints"
 
 
 class ConditionSpecWire(Wire, frozen=True):
@@ -81,7 +77,6 @@ class RuleWire(Wire, frozen=True):
 _decoder = msgspec.json.Decoder(RuleWire)
 _spec_decoder = msgspec.json.Decoder(RuleSpecWire)
 _status_decoder = msgspec.json.Decoder(RuleStatusWire | None)
-_memory_decoder = msgspec.json.Decoder(dict[str, str])
 
 _PATH = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<field>.*)`")
@@ -123,25 +118,6 @@ def encode_rule_status(status: RuleStatus) -> dict[str, Any]:
             for each in status.conditions
         ],
     }
-
-
-def decode_rule_taints(text: str | None) -> dict[TaintId, str]:
-    """Read from a node's annotation which rule brought which taint; what cannot be read counts as not remembered."""
-    if text is None:
-        return {}
-    try:
-        memory = _memory_decoder.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    taints = {tuple(taint.rpartition(":")[::2]): rule for taint, rule in memory.items()}
-    return {(key, effect): rule for (key, effect), rule in taints.items() if key and effect}
-
-
-def encode_rule_taints(memory: Mapping[TaintId, str]) -> str | None:
-    """Write that memory for a node's annotation; None, which removes it, where there is nothing to remember."""
-    if not memory:
-        return None
-    return msgspec.json.encode({f"{key}:{effect}": rule for (key, effect), rule in sorted(memory.items())}).decode()
 
 
 def _read_spec(name: str, raw: msgspec.Raw) -> tuple[Rule | None, str]:

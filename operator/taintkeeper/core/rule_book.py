@@ -32,31 +32,21 @@ class RuleBook:
 
     def put(self, seen: RuleSeen, now: float) -> None:
         """Take in a rule as it is now. One that makes no sense leaves the version before it in force."""
-        known = self._entries.get(seen.name)
-        if known is not None and known.seen.uid != seen.uid:
+        entry = self._entries.get(seen.name)
+        if entry is not None and entry.seen.uid != seen.uid:
             self.remove(seen.name, now)
-            known = None
-        if known is not None and seen.older_than(known.seen):
-            return
-        self._touched[seen.name] = None
-        before = None if known is None else known.rule
-        rule = before if seen.rule is None else seen.rule
-        if known is None:
-            self._entries[seen.name] = Entry(seen, rule)
-        else:
-            known.seen, known.rule = seen, rule
-            if rule == before:
-                return
-            if before is not None and rule is not None and _other_condition(before, rule):
-                for name in list(known.cases):
-                    known.drop(name)
-        self._look_at_everything(now)
+            entry = None
+        if entry is None:
+            entry = self._entries[seen.name] = Entry(seen, seen.rule)
+            self._rearrange(entry, now)
+        elif not seen.older_than(entry.seen):
+            self._replace(entry, seen, now)
 
     def remove(self, name: str, now: float) -> None:
         """Forget a rule that is gone."""
-        if self._entries.pop(name, None) is not None:
-            self._touched[name] = None
-            self._look_at_everything(now)
+        entry = self._entries.pop(name, None)
+        if entry is not None:
+            self._rearrange(entry, now)
 
     def rely(self) -> None:
         """Note that all rules have been listed: from now on, a rule that is not in the book does not exist."""
@@ -150,21 +140,37 @@ class RuleBook:
             return f"rule {rule_name} does not ask for it any more"
         return f"condition {rule.condition_type} is no longer {rule.condition_status}, by rule {rule_name}"
 
-    def _look_at_everything(self, now: float) -> None:
-        """Look at every node anew after a change of the rules, in the order of their names: the first one counts."""
+    def _replace(self, entry: Entry, seen: RuleSeen, now: float) -> None:
+        before, after = entry.rule, seen.rule or entry.rule
+        entry.seen, entry.rule = seen, after
+        self._touched[seen.name] = None
+        if after == before:
+            return
+        if before is not None and after is not None and _other_condition(before, after):
+            for name in list(entry.cases):
+                entry.drop(name)
+        self._rearrange(entry, now)
+
+    def _rearrange(self, changed: Entry, now: float) -> None:
+        """Put the rules in order after one of them is new, changed or gone, and look at every node anew."""
         self._entries = dict(sorted(self._entries.items()))
-        in_force = [(entry, rule) for entry in self._entries.values() if (rule := entry.in_force) is not None]
+        affected = [changed] if self._entries.get(changed.seen.name) is changed else []
         for name, entry in self._entries.items():
-            entry.earlier = tuple(
-                other
-                for other, rule in in_force
-                if entry.in_force is not None and rule.taint_id == entry.in_force.taint_id and other.seen.name < name
-            )
-        for node in self._nodes.values():
-            for entry in self._entries.values():
+            before, entry.earlier = entry.earlier, self._earlier(name, entry)
+            if changed in before or changed in entry.earlier:
+                affected.append(entry)
+        for entry in affected:
+            for node in self._nodes.values():
                 self._look(entry, node, now)
         self._changed.update(dict.fromkeys(self._nodes))
-        self._touched.update(dict.fromkeys(self._entries))
+        self._touched[changed.seen.name] = None
+
+    def _earlier(self, name: str, entry: Entry) -> tuple[Entry, ...]:
+        rule = entry.in_force
+        if rule is None:
+            return ()
+        others = ((each, other) for each in self._entries.values() if (other := each.in_force) is not None)
+        return tuple(each for each, other in others if other.taint_id == rule.taint_id and each.seen.name < name)
 
     def _look(self, entry: Entry, node: Node, now: float) -> None:
         rule = entry.rule

@@ -8,7 +8,7 @@ from taintkeeper.core.rule_cases import Case, Phase
 from taintkeeper.core.rules import Rule, RuleSeen
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Entry:
     """A rule in the book. ``rule`` is the version in force: the last one that made sense, None where none ever did.
 

@@ -88,6 +88,12 @@ def plan_rules(
     return None if change is None and right else RulePlan(change, None if right else memory, reasons)
 
 
+def lost_to_others(before: Node, after: Node, view_before: RuleView, view_after: RuleView) -> set[TaintId]:
+    """Return the taints of ours that vanished between two states of a node although rules want them, then and now."""
+    had, has = ({(taint.key, taint.effect) for taint in node.taints} for node in (before, after))
+    return (had - has) & before.rule_taints.keys() & _plain(view_before).keys() & _plain(view_after).keys()
+
+
 def _joined(
     base: Change | None, present: Mapping[TaintId, Taint], new: Mapping[TaintId, Taint], gone: set[TaintId]
 ) -> Change | None:

@@ -115,6 +115,8 @@ async def test_a_list_does_not_bring_back_what_was_deleted_meanwhile_nor_drop_wh
     bench = FeedBench(rules("a"), rules("a"), during={2: during}, forever=rules("new"))
     await bench.run(31.0)
     assert bench.told[3:] == ["gone a", "seen new", "listed"]
+    await bench.run(31.0)
+    assert bench.feed._deleted == set(), "what was deleted before a list is not in it"
 
 
 async def test_a_list_that_fails_changes_nothing_and_is_tried_again_ever_more_seldom() -> None:

@@ -6,12 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from taintkeeper.cluster.rule_wire import (
-    decode_rule,
-    decode_rule_taints,
-    encode_rule_status,
-    encode_rule_taints,
-)
+from taintkeeper.cluster.rule_wire import decode_rule, encode_rule_status
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE
 from taintkeeper.core.rules import Limit, Rule, RuleCondition, RuleSeen, RuleStatus
 from taintkeeper.core.selectors import Requirement, Selector
@@ -159,34 +154,3 @@ def test_a_time_that_makes_no_sense_leaves_the_rest_of_the_status(time: Any) -> 
     found = read(spec(), status={"conditions": [condition]}).status
     assert found is not None
     assert found.conditions[0].since == 0.0
-
-
-# What a node remembers
-
-MEMORY = {("example.com/a", NO_EXECUTE): "rule-a", ("b", NO_SCHEDULE): "rule-b"}
-
-
-def test_what_a_node_remembers_is_read_back() -> None:
-    text = encode_rule_taints(MEMORY)
-    assert text == '{"b:NoSchedule":"rule-b","example.com/a:NoExecute":"rule-a"}'
-    assert decode_rule_taints(text) == MEMORY
-
-
-def test_with_nothing_to_remember_the_annotation_goes() -> None:
-    assert encode_rule_taints({}) is None
-    assert decode_rule_taints(None) == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "memory"),
-    [
-        ("", {}),
-        ("[]", {}),
-        ("{", {}),
-        ('{"a": 1}', {}),
-        ("[" * 100_000, {}),
-        ('{"no effect": "r", ":NoSchedule": "r", "a:": "r", "a:NoSchedule": "r"}', {("a", NO_SCHEDULE): "r"}),
-    ],
-)
-def test_a_memory_that_makes_no_sense_is_none(text: str, memory: dict[tuple[str, str], str]) -> None:
-    assert decode_rule_taints(text) == memory

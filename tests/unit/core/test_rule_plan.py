@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Taint
-from taintkeeper.core.rule_plan import plan_rules
+from taintkeeper.core.rule_plan import lost_to_others, plan_rules
+from taintkeeper.core.selectors import Selector
 from tests.unit.core.builders import FOREIGN, node
 from tests.unit.core.rule_bench import DEADLOCK, RuleBench, rule, seen
 
@@ -74,6 +75,22 @@ def test_a_memory_of_a_built_in_taint_means_nothing() -> None:
     bench.add("n1", pressure, conditions={"MemoryPressure": "True"}, rule_taints={(pressure.key, NO_SCHEDULE): "x"})
     assert bench.writes == ["n1 memory"]
     assert bench.nodes["n1"].taints == (pressure,)
+
+
+def test_only_a_taint_of_ours_that_rules_want_throughout_is_lost_to_others() -> None:
+    bench = RuleBench(rule(), rule("hot", key="hot", **OVERHEATED))
+    bench.add("n1", Taint("theirs", NO_SCHEDULE), conditions={"KernelDeadlock": "True", "Overheated": "True"})
+    before = bench.nodes["n1"]
+    view = bench.book.view(before)
+    stripped = replace(before, taints=())
+    assert lost_to_others(before, before, view, view) == set()
+    assert lost_to_others(before, stripped, view, view) == {ID, ("hot", NO_SCHEDULE)}
+    assert lost_to_others(replace(before, rule_taints={}), stripped, view, view) == set(), "those are not ours"
+    cooler = replace(stripped, conditions=(Condition("KernelDeadlock", "True"), Condition("Overheated", "False")))
+    bench.book.see(cooler, bench.now)
+    after = bench.book.view(cooler)
+    assert lost_to_others(before, cooler, view, after) == {ID}
+    assert lost_to_others(before, cooler, after, view) == {ID}
 
 
 # What knowledge and zones allow
@@ -188,6 +205,23 @@ def test_the_value_is_that_of_the_first_by_name_whichever_of_them_wants_the_tain
     bench.report(Overheated="True")
     assert bench.taints() == {f"{DEADLOCK}=b:NoSchedule"}
     assert not bench.entry("b").overruled
+
+
+def test_who_is_overruled_follows_every_change_of_the_other_rule() -> None:
+    bench = RuleBench(rule("b", value="b"))
+    bench.add(conditions=SICK)
+    for version, (other, overruled) in enumerate(
+        [
+            (rule("a", value="a"), {"a": 1}),
+            (rule("a", value="b"), {}),
+            (rule("a", value="a", dry_run=True), {}),
+            (rule("a", value="a", selector=Selector((("no", "node"),))), {}),
+            (rule("a", value="a"), {"a": 1}),
+            (rule("a", value="a", key="other"), {}),
+        ]
+    ):
+        bench.put(other, version=version)
+        assert dict(bench.entry("b").overruled) == overruled, version
 
 
 def test_a_rule_is_overruled_only_where_both_select_the_node_and_their_values_differ() -> None:
