@@ -77,8 +77,9 @@ def everything() -> CollectorRegistry:
     metrics.watch_failed("pods")
     metrics.event_dropped()
     metrics.observe_freshness(lambda: {"nodes": 0.0, "pods": float("-inf")}, lambda: True)
+    writer = DryWriter(lambda _: None)
     around = Surroundings(
-        writer=DryWriter(lambda _: None),
+        writer=writer,
         send=print,
         registry=metrics.registry,
         clock=SteadyClock(),
@@ -91,6 +92,7 @@ def everything() -> CollectorRegistry:
     count_health(NodeHealth(HealthOptions(), around, DryStatusWriter(print), unreadable_lease))
     down = node("n1", no_execute("foo"), conditions={"Ready": "Unknown"}, zone="z1")
     for event in (NodeSeen(down), NodeSeen(node("n2", conditions={"Ready": "True"}, zone="z1")), Knowledge(fresh=True)):
+        writer.feed(event)
         taint.feed(event)
         eviction.feed(event)
     for each in (PodSeen(pod("p1", lasting("foo", 300))), PodSeen(pod("p2")), PodSeen(pod("p3", mirror=True))):
@@ -158,6 +160,7 @@ async def test_all_that_an_administrator_needs_is_there(families: list[Metric]) 
         "taintkeeper_taint_contests_total",
         "taintkeeper_node_flaps_total",
         "taintkeeper_evicting_nodes",
+        "taintkeeper_evicting_nodes_limit",
         "taintkeeper_node_health_nodes",
         "taintkeeper_node_health_declared_unknown_total",
         "taintkeeper_node_health_transitions_total",

@@ -65,6 +65,11 @@ class ZoneBook:
         """How many nodes are tainted NoExecute for not-ready or unreachable, or got their token for it."""
         return self._evicting
 
+    @property
+    def most_evicting(self) -> float:
+        """How many that may be at once; infinity where there is no limit."""
+        return math.inf if self._most_evicting is None else self._most_evicting.of(len(self._places))
+
     def zones(self) -> list[Zone]:
         """Return every zone that has nodes."""
         return list(self._zones.values())
@@ -149,10 +154,7 @@ class ZoneBook:
         """Return when :meth:`serve` will yield a node, in seconds since the epoch; infinity while it cannot."""
         while self._due and not self._is_due(*self._due[0]):
             heapq.heappop(self._due)
-        return self._due[0][0] if self._due and self._may_evict() else math.inf
-
-    def _may_evict(self) -> bool:
-        return self._most_evicting is None or self._evicting < self._most_evicting.of(len(self._places))
+        return self._due[0][0] if self._due and self._evicting < self.most_evicting else math.inf
 
     def _is_due(self, at: float, name: str) -> bool:
         return name in self._zones and self._zones[name].due == at

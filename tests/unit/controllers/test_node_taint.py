@@ -17,6 +17,7 @@ from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.messages import Knowledge, NodeSeen, NodeWritten, TaintInput, WriteResult
 from taintkeeper.core.objects import Node, PodRef, Taint
+from taintkeeper.core.rules import Limit
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.writing import CONCURRENT_WRITES
 from tests.unit.core.builders import node
@@ -66,13 +67,13 @@ class ScriptedWriter:
 class TaintBench:
     """The controller, what it wrote and what it reported, in one journal."""
 
-    def __init__(self, writer: ScriptedWriter | None = None) -> None:
+    def __init__(self, writer: ScriptedWriter | None = None, options: TaintOptions | None = None) -> None:
         self.writer = writer or ScriptedWriter()
         self.registry = CollectorRegistry()
         self.crashes: list[BaseException] = []
         self.notices: list[Notice] = []
         self.controller = NodeTaint(
-            TaintOptions(),
+            options or TaintOptions(),
             Surroundings(
                 writer=self.writer,
                 send=self._send,
@@ -140,6 +141,7 @@ async def test_five_hundred_writes_of_two_seconds_each_are_done_within_five(stor
     bench.feed(FRESH, *others, *(NodeSeen(node(f"n{number}", stale, conditions=storm)) for number in range(500)))
     await asyncio.sleep(4.9)
     assert sum(notice.reason == "TaintRemoved" for notice in bench.notices) == 500
+    await bench.controller.stop()
 
 
 @pytest.mark.reported("kubernetes/kubernetes#110341")
@@ -223,6 +225,13 @@ async def test_zones_can_be_followed() -> None:
     assert bench.metric("taintkeeper_zone_rate", zone="z1") == 0.0
     assert bench.metric("taintkeeper_zone_queue_length", zone="z1") == 3.0
     assert bench.metric("taintkeeper_evicting_nodes") == 0.0
+
+
+@pytest.mark.parametrize(("limit", "value"), [(None, float("inf")), (Limit(7), 7.0), (Limit(50, percent=True), 2.0)])
+async def test_the_cap_can_be_seen(limit: Limit | None, value: float) -> None:
+    bench = TaintBench(options=TaintOptions(most_evicting=limit))
+    bench.feed(*(NodeSeen(node(f"n{number}", conditions=WELL)) for number in range(4)))
+    assert bench.metric("taintkeeper_evicting_nodes_limit") == value
 
 
 async def test_a_node_that_is_tainted_noexecute_counts_as_upstream_counts_it() -> None:

@@ -147,8 +147,11 @@ def test_a_removal_that_the_watch_shows_before_our_write_is_answered_is_noticed(
         version = int(patch.node.resource_version)
         written = replace(patch.node, taints=patch.change.taints, resource_version=str(version + 1))
         removed = replace(written, taints=(FOREIGN,), resource_version=str(version + 2))
-        story = [NodeSeen(written), NodeWritten("n1", WriteResult.DONE, written), NodeSeen(removed)]
-        bench.tell(*(story if answered == "before" else [story[0], story[2], story[1]]))
+        answer = NodeWritten("n1", WriteResult.DONE, written)
+        if answered == "before":
+            bench.tell(NodeSeen(written), answer, NodeSeen(removed))
+        else:
+            bench.tell(NodeSeen(written), NodeSeen(removed), answer)
         if bench.of(TaintContested):
             break
     assert [len(effect.again) for _, effect in bench.of(TaintsChanged)] == [0, 1, 1]

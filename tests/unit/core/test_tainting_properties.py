@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taintkeeper.core.conditions import EXECUTE_KEYS, wanted
+from taintkeeper.core.conditions import EXECUTE_KEYS, execute_taint, wanted
 from taintkeeper.core.messages import Knowledge, NodeSeen, PatchTaints, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Node, Taint
+from taintkeeper.core.rules import Limit
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates
 from tests.unit.core.builders import FOREIGN, node
@@ -52,12 +53,13 @@ class World:
     """The bench, what others have done to the taints, and how often the engine could have begun with a full bucket."""
 
     latency: float
+    options: TaintOptions = OPTIONS
     results: list[WriteResult] = field(default_factory=list)
     foreign: dict[str, set[Taint]] = field(default_factory=lambda: {name: {FOREIGN} for name in NAMES})
     buckets: int = len(ZONES)
 
     def __post_init__(self) -> None:
-        self.bench = TaintBench(*start(), options=OPTIONS, results=self._result, latency=self.latency)
+        self.bench = TaintBench(*start(), options=self.options, results=self._result, latency=self.latency)
 
     def _result(self, _patch: PatchTaints, _now: float) -> WriteResult:
         return self.results.pop(0) if self.results else WriteResult.DONE
@@ -175,6 +177,32 @@ def test_no_more_nodes_get_no_execute_than_the_rate_allows(story: list[Step], la
     world.play(story)
     bench = world.bench
     assert grants(bench) <= world.buckets + len(ZONES) * RATE * bench.now + 1e-3
+
+
+@quickly
+@given(story=stories, latency=latencies, cap=st.integers(0, 3), places=st.integers(1, 3))
+def test_never_more_nodes_are_evicted_from_than_the_cap_allows_and_all_else_is_as_ever(
+    story: list[Step], latency: float, cap: int, places: int
+) -> None:
+    options = TaintOptions(RATES, grace_seconds=20.0, most_evicting=Limit(cap), concurrency=places)
+    world = World(latency, options)
+    for step in story:
+        world.do(step)
+        assert sum(execute_taint(each) is not None for each in world.bench.server.values()) <= cap
+    world.calm()
+    bench = world.bench
+    evicted = [each for each in bench.server.values() if execute_taint(each) is not None]
+    deserving = [each for each in bench.server.values() if wanted(each).execute is not None]
+    assert len(evicted) <= cap
+    assert bench.engine.book.evicting == len(evicted)
+    if not bench.engine.book.all_disrupted:
+        assert len(evicted) >= min(cap, len(deserving))
+    for each in bench.server.values():
+        keys = {
+            taint.key for taint in each.taints if taint.effect == NO_SCHEDULE and taint not in world.foreign[each.name]
+        }
+        unknown = {key for key, _ in wanted(each).unknown}
+        assert keys - unknown == set(wanted(each).no_schedule)
 
 
 @quickly

@@ -4,8 +4,11 @@ import math
 from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from taintkeeper.core import zone_book
+from taintkeeper.core.objects import Node
 from taintkeeper.core.zone_book import ZoneBook
 from taintkeeper.core.zones import ZoneState, zone_state
 from tests.unit.core.zone_bench import RATES, Zones, member, place, rates
@@ -188,3 +191,32 @@ def test_a_rate_that_changes_moves_the_time_of_the_next_token() -> None:
     book.place(member("z1", 3, "F"), 5.0)
     book.judge(5.0)
     assert book.next_at() == pytest.approx(7.5)
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(
+    story=st.lists(
+        st.tuples(st.integers(0, 7), st.sampled_from("TFUtf-x"), st.sampled_from(["z1", "z2", "z3"])), max_size=40
+    )
+)
+def test_zones_judged_as_things_happen_are_as_if_all_had_happened_at_once(story: list[tuple[int, str, str]]) -> None:
+    options = replace(RATES, cooldown_seconds=0.0)
+    book = ZoneBook(options)
+    nodes: dict[str, Node] = {}
+    for number, letter, zone in story:
+        changed = replace(member(zone, number, letter), name=f"n{number}")
+        if letter == "x":
+            nodes.pop(changed.name, None)
+            book.remove(changed.name)
+        else:
+            nodes[changed.name] = changed
+            book.place(changed, 0.0)
+        book.judge(0.0)
+    anew = ZoneBook(options)
+    for each in nodes.values():
+        anew.place(each, 0.0)
+    anew.judge(0.0)
+    assert book.all_disrupted is anew.all_disrupted
+    assert rates(book) == rates(anew)
+    assert {zone.name: zone.state for zone in book.zones()} == {zone.name: zone.state for zone in anew.zones()}
+    assert {name for name in rates(book) if book.paused(name)} == {name for name in rates(anew) if anew.paused(name)}

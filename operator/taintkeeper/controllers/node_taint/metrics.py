@@ -102,6 +102,11 @@ class _ZoneCollector(Collector):
             "Nodes that are tainted NoExecute as not-ready or unreachable, or are about to be.",
             self._book.evicting,
         )
+        limit = GaugeMetricFamily(
+            "taintkeeper_evicting_nodes_limit",
+            "How many of them there may be at once; infinite where no limit is set.",
+            self._book.most_evicting,
+        )
         for zone in self._book.zones():
             for each in ZoneState:
                 state.add_metric([zone.name, each.value], float(each is zone.state))
@@ -110,4 +115,4 @@ class _ZoneCollector(Collector):
             health.add_metric([zone.name], 100.0 * zone.ready / zone.size if zone.size else 100.0)
             size.add_metric([zone.name], zone.size)
             unhealthy.add_metric([zone.name], zone.not_ready)
-        yield from (state, rate, waiting, evicting, health, size, unhealthy)
+        yield from (state, rate, waiting, evicting, limit, health, size, unhealthy)
