@@ -19,11 +19,12 @@ from taintkeeper.cluster.access import Permission
 from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.credentials import Credentials
+from taintkeeper.cluster.dry_writer import DryWriter
 from taintkeeper.cluster.events import EventSink, Notice
 from taintkeeper.cluster.leases import read_lease
 from taintkeeper.cluster.live import read_node
 from taintkeeper.cluster.status_writer import ApiStatusWriter, DryStatusWriter, StatusWriter
-from taintkeeper.cluster.writer import ApiWriter, DryWriter, Writer
+from taintkeeper.cluster.writer import ApiWriter, Writer
 from taintkeeper.controllers.node_health import NodeHealth
 from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.permissions import Permissions
@@ -49,6 +50,7 @@ ACCESS_SECONDS = 10.0
 FAREWELL_SECONDS = 2.0
 COLLECTOR_SECONDS = 120.0
 PULSE_SECONDS = 1.0
+READING = frozenset({"get", "list", "watch"})
 EVENT_PERMISSIONS = (Permission("create", "events"), Permission("patch", "events"))
 
 
@@ -64,7 +66,8 @@ class Taintkeeper:
         self._random = Random()
         self._metrics = RuntimeMetrics(dry_run=settings.dry_run)
         self._client = ApiClient(credentials, observe=self._requested)
-        self._writer: Writer = DryWriter(self._echo) if settings.dry_run else ApiWriter(self._client)
+        self._dry_writer = DryWriter(self._echo) if settings.dry_run else None
+        self._writer: Writer = self._dry_writer or ApiWriter(self._client)
         self._status_writer: StatusWriter = (
             DryStatusWriter(self._echo) if settings.dry_run else ApiStatusWriter(self._client)
         )
@@ -86,9 +89,8 @@ class Taintkeeper:
         self._node_taint = self._make_node_taint(around) if NODE_TAINT in settings.controllers else None
         self._node_health = self._make_node_health(around) if NODE_HEALTH in settings.controllers else None
         self._eviction = self._make_eviction(around) if TAINT_EVICTION in settings.controllers else None
-        audiences = [Audience(each, each.resources) for each in self._controllers()]
         self._views = Views(
-            self._client, self._random, audiences, as_seen=self._as_seen, failed=self._watch_failed
+            self._client, self._random, self._audiences(), as_seen=self._as_seen, failed=self._watch_failed
         )
         # Beside a dry run, somebody else should do the work.
         nodes = not settings.dry_run and (self._node_taint or self._node_health) is not None
@@ -165,16 +167,32 @@ class Taintkeeper:
     def _controllers(self) -> list[NodeTaint | NodeHealth | TaintEviction]:
         return [each for each in (self._node_taint, self._node_health, self._eviction) if each is not None]
 
-    def _make_node_taint(self, around: Surroundings) -> NodeTaint:
+    def _rates(self) -> Rates:
         settings = self._settings
-        rates = Rates(
+        return Rates(
             normal=settings.node_eviction_rate,
             secondary=settings.secondary_node_eviction_rate,
             full=settings.full_disruption_rate,
             unhealthy_threshold=settings.unhealthy_zone_threshold,
             large_cluster_size=settings.large_cluster_size_threshold,
+            cooldown_seconds=settings.storm_cooldown,
         )
-        options = TaintOptions(rates, settings.node_monitor_grace_period)
+
+    def _audiences(self) -> list[Audience]:
+        """Return who is told of what is seen: what answers for the API server in a dry run before all others."""
+        controllers = [Audience(each, each.resources) for each in self._controllers()]
+        if self._dry_writer is None:
+            return controllers
+        watched = frozenset[str]().union(*(each.resources for each in controllers))
+        return [Audience(self._dry_writer, self._dry_writer.resources & watched), *controllers]
+
+    def _make_node_taint(self, around: Surroundings) -> NodeTaint:
+        settings = self._settings
+        options = TaintOptions(
+            self._rates(),
+            grace_seconds=settings.node_monitor_grace_period,
+            most_evicting=settings.max_concurrent_evicting_nodes,
+        )
         return NodeTaint(options, around)
 
     def _make_node_health(self, around: Surroundings) -> NodeHealth:
@@ -188,11 +206,14 @@ class Taintkeeper:
             concurrency=self._settings.max_concurrent_evictions,
             confirm_seconds=float("inf") if self._settings.dry_run else 60.0,
             own=_own_pod(),
+            rates=self._rates(),
         )
         return TaintEviction(options, around, partial(read_node, self._client))
 
     def _needed(self) -> set[Permission]:
         needed = {permission for each in self._controllers() for permission in each.permissions}
+        if self._settings.dry_run:
+            return {permission for permission in needed if permission.verb in READING}
         return needed | set(EVENT_PERMISSIONS) | set(Rivals.permissions)
 
     async def _find_missing(self) -> str | None:

@@ -8,12 +8,17 @@ from collections.abc import Iterator
 import pytest
 
 from taintkeeper import runtime
+from taintkeeper.controllers.node_health import NodeHealth
+from taintkeeper.controllers.node_taint import NodeTaint
+from taintkeeper.controllers.taint_eviction import TaintEviction
 from testbed.client import Kube
 from testbed.embedded import EmbeddedCluster
 from testbed.embedded.access import Denial
 from testbed.embedded.faults import Fault, Loss
 from testbed.embedded.samples import sample_nodes, sample_pods
 from tests.unit.runtime_bench import ACCOUNT, SECONDS, free_port, get, make, running, taint, until
+
+CONTROLLERS = (NodeTaint, NodeHealth, TaintEviction)
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +63,56 @@ async def test_a_dry_run_decides_but_writes_nothing(
     assert len(embedded.objects("pods")) == 6
     assert embedded.objects("events") == []
     assert any("dry run: nothing is written" in line for line in caplog.messages)
+
+
+@pytest.mark.parametrize(("least", "evicted"), [(6, 0), (5, 1), (4, 2), (0, 3)])
+async def test_a_dry_run_evicts_as_many_pods_as_their_budget_allows(
+    least: int, evicted: int, embedded: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "taintkeeper")
+    async with running(embedded, dry_run="true") as operator, Kube(embedded.kubeconfig) as kube:
+        spec = {"minAvailable": least, "selector": {"matchLabels": {"app": "sample"}}}
+        await kube.create("poddisruptionbudgets", {"metadata": {"name": "b", "namespace": "default"}, "spec": spec})
+        assert operator._dry_writer is not None
+        seen = operator._dry_writer._budgets._budgets
+        await until(lambda: any(b is not None and b.allowed == 6 - least for b in [seen.get("default", "b")]))
+        await taint(embedded, operator)
+        await until(lambda: _told(caplog, "evicted,") + _told(caplog, "held by disruption budget default/b") == 3)
+        assert operator.health() == {"engine": None}
+    assert _told(caplog, "evicted,") == evicted
+    assert embedded.evictions == []
+
+
+def _told(caplog: pytest.LogCaptureFixture, words: str) -> int:
+    return sum(words in line for line in caplog.messages)
+
+
+async def test_a_dry_run_needs_no_permission_to_write(
+    embedded: EmbeddedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "taintkeeper")
+    for permission in (*runtime.EVENT_PERMISSIONS, *(each for those in CONTROLLERS for each in those.permissions)):
+        if permission.verb not in ("get", "list", "watch"):
+            embedded.access.deny(
+                Denial(
+                    verb=permission.verb,
+                    resource=permission.resource,
+                    group=permission.group,
+                    subresource=permission.subresource,
+                )
+            )
+    async with running(embedded, dry_run="true") as operator:
+        await taint(embedded, operator)
+        await until(lambda: _told(caplog, "evicted,") == 3)
+
+
+async def test_a_dry_run_needs_permission_to_read(embedded: EmbeddedCluster) -> None:
+    embedded.access.deny(Denial(verb="get", resource="nodes"))
+    operator = make(embedded, dry_run="true")
+    waiting = asyncio.create_task(operator.wait_for_access())
+    await until(lambda: operator.readiness()["access"] == "permission is missing to get nodes")
+    waiting.cancel()
+    await operator.stop()
 
 
 async def test_what_was_decided_last_is_told_before_we_leave(

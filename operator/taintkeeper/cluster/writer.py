@@ -1,8 +1,6 @@
-"""Everything that we ever write to nodes and pods, in one place; and its twin for dry runs, which writes nothing."""
+"""Everything that we ever write to nodes and pods, in one place; its twin for dry runs is in ``dry_writer``."""
 
-import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import msgspec
@@ -82,44 +80,6 @@ class ApiWriter:
         detail = f"{reply.status}: {parse_answer(reply).message}"
         results = {404: WriteResult.GONE, 409: WriteResult.CONFLICT}
         return NodeWritten(name, results.get(reply.status, WriteResult.FAILED), detail=detail)
-
-
-class DryWriter:
-    """Writes nothing, answers as if all had gone well, and shows nodes as they would be then.
-
-    ``echo`` is told of every node that would have changed, as a watch would tell.
-    """
-
-    def __init__(self, echo: Callable[[Node], None]) -> None:
-        self._echo = echo
-        self._taints: dict[str, dict[tuple[str, str], Taint | None]] = {}
-        self._first_seen: dict[str, Mapping[str, float]] = {}
-
-    async def evict(self, pod: PodRef) -> Answer:  # noqa: ARG002 - the shape of Writer
-        """See :class:`Writer`."""
-        return Answer(200)
-
-    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
-        """See :class:`Writer`."""
-        differences = self._taints.setdefault(node.uid, {})
-        differences.update({(t.key, t.effect): None for t in node.taints if t not in taints})
-        differences.update({(t.key, t.effect): t for t in taints if t not in node.taints})
-        would_be = replace(node, taints=taints)
-        asyncio.get_running_loop().call_soon(self._echo, would_be)
-        return NodeWritten(node.name, WriteResult.DONE, would_be)
-
-    async def write_first_seen(self, name: str, uid: str, memory: Mapping[str, float]) -> NodeWritten:
-        """See :class:`Writer`."""
-        self._first_seen[uid] = memory
-        return NodeWritten(name, WriteResult.DONE)
-
-    def as_seen(self, node: Node) -> Node:
-        """Return the node as it would be if everything had been written."""
-        differences = self._taints.get(node.uid, {})
-        kept = [taint for taint in node.taints if (taint.key, taint.effect) not in differences]
-        added = [taint for taint in differences.values() if taint is not None]
-        first_seen = self._first_seen.get(node.uid, node.first_seen)
-        return replace(node, taints=(*kept, *added), first_seen=first_seen)
 
 
 class _Cause(msgspec.Struct):
