@@ -10,7 +10,7 @@ OUTAGE_ARGS ?=
 export PYTHONPATH := hack
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types contract unit cluster format lock real-cluster real-cluster-build image-proof clean
+.PHONY: help demo outage test lint types contract unit cluster format lock real-cluster real-cluster-build image-proof clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -51,8 +51,12 @@ async def _play(cluster: RealCluster, folder: Path, clock: Clock, timeline: Time
             async with observer.looking():
                 for act in ACTS:
                     await act(stage)
+                    if wrong:
+                        # What comes next would begin from where nobody expects it to.
+                        break
         if wrong:
-            timeline.say("\n".join(operator.tail()))
+            for line in operator.tail():
+                timeline.say(line, Tone.ASIDE)
     timeline.scene(f"{len(wrong)} things came out wrong" if wrong else "All of it came out right")
     for each in wrong:
         timeline.say(each, Tone.BAD)
