@@ -39,12 +39,8 @@ class LabelKeeper:
         self._retries: list[tuple[float, str]] = []
 
     def node_seen(self, node: Node) -> None:
-        """Take in the node as it is now."""
-        known = self._nodes.get(node.name)
-        if known is None or known.node.uid != node.uid:
-            self._nodes[node.name] = Labelled(node)
-        else:
-            known.node = node
+        """Take in the node as it is now; one that takes the place of another is told after that is gone."""
+        self._nodes.setdefault(node.name, Labelled(node)).node = node
         if missing_labels(node.labels):
             self._dirty[node.name] = None
 

@@ -66,10 +66,9 @@ class SilenceKeeper:
         self._out: list[HealthEffect] = []
 
     def node_seen(self, node: Node, now: float) -> None:
-        """Take in the node as it is now."""
+        """Take in the node as it is now; one that takes the place of another is told after that is gone."""
         case = self._cases.get(node.name)
-        if case is None or case.node.uid != node.uid:
-            self.node_gone(node.name)
+        if case is None:
             case = self._cases[node.name] = Case(Vitals(node, now, self._renewed.get(node.name)))
         else:
             case.vitals.look(node, now)
@@ -88,7 +87,7 @@ class SilenceKeeper:
         """Take in the Lease of a node, whether that is known already or not."""
         self._renewed[name] = renewed
         case = self._cases.get(name)
-        if case is not None and case.vitals.hear(renewed, now) and not case.place:
+        if case is not None and case.vitals.hear(renewed, now):
             self._watch(case)
 
     def lease_gone(self, name: str) -> None:
@@ -174,8 +173,7 @@ class SilenceKeeper:
 
     def _watch(self, case: Case) -> None:
         """Give the case a place in the queue, unless it has one that comes up in time or is being dealt with."""
-        name = case.node.name
-        if self._silent.get(name) is case or self._under_way.get(name) is case:
+        if self._under_way.get(case.node.name) is case:
             return
         due = self._due(case)
         if due < case.place_at:

@@ -7,7 +7,7 @@ import pytest
 from taintkeeper.core import health_messages as h
 from taintkeeper.core.health import Patience
 from taintkeeper.core.health_engine import HealthOptions
-from taintkeeper.core.messages import Knowledge, WriteResult
+from taintkeeper.core.messages import Knowledge, NodeSeen, NodeWritten, WriteResult
 from taintkeeper.core.objects import Condition, Node
 from taintkeeper.core.silence import AT_ONCE
 from tests.unit.core.builders import LONG_AGO, case, node, pod
@@ -251,10 +251,10 @@ def test_a_ready_condition_that_vanishes_begins_a_new_period() -> None:
 
 def test_what_we_wrote_ourselves_is_no_sign_of_life() -> None:
     bench = HealthBench(node("n1", created=-100.0))
-    bench.run_until(100.0)
+    bench.run_until(60.0)
     assert bench.server["n1"].condition("Ready") == Condition("Ready", "Unknown", NEVER[1], -100.0, GRACE)
     bench.condition("n1", "MemoryPressure", "True", heartbeat=1.0)
-    bench.run_until(101.0)
+    bench.run_until(61.0)
     condition = bench.server["n1"].condition("MemoryPressure")
     assert condition is not None
     assert condition.status == "Unknown"
@@ -265,7 +265,9 @@ def test_somebody_who_says_ready_for_a_silent_node_is_believed_for_one_grace_per
     bench.run_until(60.0)
     for _ in range(3):
         bench.condition("n1", "Ready", "True", heartbeat=REPORTED.heartbeat)
-        bench.run_until(bench.now + GRACE)
+        bench.run_until(bench.now + GRACE - 1.0)
+        assert bench.ready() == "True"
+        bench.run_until(bench.now + 1.0)
         assert bench.ready() == "Unknown"
     assert len(declared(bench)) == 4
 
@@ -346,24 +348,94 @@ def test_a_node_that_is_deleted_meanwhile_is_forgotten() -> None:
     bench.latency = 1.0
     bench.run_until(50.5)
     bench.delete("n1")
+    bench.tell(h.LabelsWritten(NodeWritten("n1", WriteResult.DONE, healthy())))
     bench.run_until(200.0)
     assert [told.node.name for _, told in bench.of(h.DeclaredUnknown)] == ["n2"]
-    assert bench.engine.statuses["Unknown"] == 1
+    assert +bench.engine.statuses == {"Unknown": 1}
 
 
+def test_a_node_that_is_deleted_before_its_time_or_while_it_waits_is_not_read() -> None:
+    bench = HealthBench(*(healthy(f"n{number}") for number in range(AT_ONCE + 2)))
+    bench.latency = 1.0
+    bench.run_until(40.0)
+    bench.delete("n0")
+    bench.run_until(50.5)
+    bench.delete(f"n{AT_ONCE + 1}")
+    bench.run_until(200.0)
+    assert {read.node for _, read in bench.of(h.ReadLease)} == {f"n{number}" for number in range(1, AT_ONCE + 1)}
+
+
+@pytest.mark.parametrize("at", [50.5, 51.5], ids=["while its Lease is read", "while it is being written"])
 @pytest.mark.parametrize("deleted", [True, False])
-def test_a_node_that_comes_again_under_its_name_begins_anew(deleted: bool) -> None:
+def test_a_node_that_comes_again_under_its_name_begins_anew(deleted: bool, at: float) -> None:
     bench = HealthBench(healthy())
     bench.latency = 1.0
-    bench.run_until(50.5)
+    bench.run_until(at)
     if deleted:
         bench.delete("n1")
-    bench.add(node("n1", uid="second", created=50.5, conditions={"Ready": "True"}))
-    bench.run_until(100.4)
+    bench.add(node("n1", uid="second", created=at, conditions={"Ready": "True"}))
+    bench.run_until(at + GRACE - 0.1)
     assert declared(bench) == []
     bench.run_until(200.0)
     ((_, told),) = bench.of(h.DeclaredUnknown)
     assert told.node.uid == "second"
+    assert len(bench.of(h.ReadLease)) == 2
+    assert len(bench.of(h.PatchStatus)) == (1 if at < 51.0 else 2)
+
+
+def test_a_node_that_comes_again_while_the_first_is_still_being_read_waits_for_that() -> None:
+    bench = HealthBench(healthy())
+    bench.latency = 100.0
+    bench.run_until(51.0)
+    bench.add(node("n1", uid="second", created=51.0, conditions={"Ready": "True"}))
+    bench.run_until(400.0)
+    assert bench.times(h.ReadLease) == [50.0, 150.0]
+
+
+def test_a_node_that_changes_while_it_is_being_read_is_declared_as_it_is_then_and_once() -> None:
+    bench = HealthBench(healthy())
+    bench.latency = 1.0
+    bench.run_until(50.5)
+    bench.change("n1", unschedulable=True)
+    bench.run_until(200.0)
+    assert (bench.times(h.ReadLease), bench.times(h.PatchStatus), declared(bench)) == ([50.0], [51.0], [52.0])
+
+
+def test_what_was_written_is_known_before_the_watch_shows_it() -> None:
+    bench = HealthBench(healthy())
+    bench.watching = False
+    bench.run_until(200.0)
+    assert (len(declared(bench)), len(bench.of(h.PatchStatus))) == (1, 1)
+    assert +bench.engine.statuses == {"Unknown": 1}
+
+
+def test_an_earlier_state_of_a_node_that_comes_late_is_ignored() -> None:
+    bench = HealthBench(healthy())
+    bench.change("n1", unschedulable=True)
+    bench.tell(NodeSeen(node("n1", conditions={"Ready": "False"})))
+    assert +bench.engine.statuses == {"True": 1}
+
+
+def test_pauses_after_failures_begin_anew_after_a_success() -> None:
+    bench = HealthBench(healthy())
+    bench.statuses = first(*[WriteResult.FAILED] * 4, WriteResult.DONE, WriteResult.FAILED, then=WriteResult.DONE)
+    bench.run_until(100.0)
+    bench.heartbeat()
+    bench.run_until(200.0)
+    assert len(declared(bench)) == 2
+    before, after = bench.times(h.PatchStatus)[-2:]
+    assert 0.5 <= after - before <= 0.625
+
+
+def test_a_lease_that_was_deleted_before_its_node_came_is_a_sign_of_life_when_it_is_made_anew() -> None:
+    bench = HealthBench()
+    bench.tell(h.LeaseSeen("n1", "x"), h.LeaseGone("n1"))
+    bench.run_until(10.0)
+    bench.add(healthy())
+    bench.run_until(20.0)
+    bench.tell(h.LeaseSeen("n1", "x"))
+    bench.run_until(200.0)
+    assert declared(bench) == [20.0 + GRACE]
 
 
 def test_a_lease_that_comes_again_as_it_was_is_no_sign_of_life() -> None:

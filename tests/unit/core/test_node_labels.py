@@ -90,13 +90,30 @@ def test_there_is_one_write_under_way_for_a_node_at_most() -> None:
     assert len(bench.of(h.PatchLabels)) == 1
 
 
-def test_a_node_that_is_deleted_while_its_labels_are_written_is_forgotten() -> None:
+@pytest.mark.parametrize(("latency", "at", "writes"), [(5.0, 0.0, 1), (0.0, 0.1, 1), (0.0, None, 0)])
+def test_a_node_that_is_deleted_is_forgotten_whatever_its_labels_wait_for(
+    latency: float, at: float | None, writes: int
+) -> None:
     bench = HealthBench(node("n1", labels=STABLE), fresh=False)
-    bench.latency = 5.0
-    bench.tell(Knowledge(True))
+    bench.latency, bench.labels = latency, constantly(WriteResult.FAILED)
+    if at is not None:
+        bench.tell(Knowledge(True))
+        bench.run_until(at)
     bench.delete("n1")
+    bench.tell(Knowledge(True))
     bench.run_until(100.0)
-    assert len(bench.of(h.PatchLabels)) == 1
+    assert len(bench.of(h.PatchLabels)) == writes
+
+
+def test_pauses_after_failures_begin_anew_after_a_success() -> None:
+    bench = HealthBench(node("n1", labels=STABLE), fresh=False)
+    bench.labels = first(*[WriteResult.FAILED] * 4, WriteResult.DONE, WriteResult.FAILED, then=WriteResult.DONE)
+    bench.tell(Knowledge(True))
+    bench.run_until(100.0)
+    bench.change("n1", labels=STABLE)
+    bench.run_until(110.0)
+    before, after = bench.times(h.PatchLabels)[-2:]
+    assert 0.5 <= after - before <= 0.625
 
 
 @pytest.mark.upstream("TestNodeEventGeneration")
@@ -115,6 +132,9 @@ def test_a_restart_does_not_tell_of_every_node_again() -> None:
     bench.start()
     bench.tell(Knowledge(False), Knowledge(True))
     assert bench.of(h.NodeRegistered) == []
+    bench.tell(Knowledge(False))
+    bench.add(node("n3"))
+    assert [told.node.name for _, told in bench.of(h.NodeRegistered)] == ["n3"]
 
 
 def test_transitions_of_the_ready_condition_are_told_and_the_first_report_is_none() -> None:

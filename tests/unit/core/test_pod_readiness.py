@@ -8,7 +8,7 @@ from taintkeeper.core import health_messages as h
 from taintkeeper.core.disruption import Marking
 from taintkeeper.core.health import Patience
 from taintkeeper.core.health_engine import HealthOptions
-from taintkeeper.core.messages import Knowledge, PodGone, PodSeen
+from taintkeeper.core.messages import Knowledge, NodeSeen, PodGone, PodSeen
 from taintkeeper.core.objects import Node, Pod
 from taintkeeper.core.pod_readiness import AT_ONCE
 from tests.unit.core.builders import case, node, pod
@@ -112,18 +112,19 @@ def test_50_nodes_with_100_pods_each_take_exactly_5000_writes_and_few_at_once(la
 
 
 def test_a_server_that_asks_to_slow_down_is_obeyed() -> None:
-    bench = cluster(*(pod(f"p{number}") for number in range(100)))
-    bench.latency = 0.01
+    bench = cluster(*(pod(f"p{number}") for number in range(1000)))
+    bench.latency = 0.125
     bench.marks = first(*[h.PodResult.THROTTLED] * AT_ONCE, then=h.PodResult.DONE)
+    bench.run_until(0.25)
     bench.condition("n1", "Ready", "Unknown")
-    bench.run_until(4.9)
+    bench.run_until(5.374)
     assert len(bench.of(h.MarkPod)) == AT_ONCE
-    bench.under_way.clear()
+    bench.run_until(5.375)
+    assert AT_ONCE < len(bench.of(h.MarkPod)) < 2 * AT_ONCE
     bench.most_under_way.clear()
-    bench.run_until(5.05)
-    assert bench.most_under_way[h.MarkPod] < AT_ONCE
     bench.run_until(60.0)
-    assert len(bench.marked()) == 100
+    assert len(bench.marked()) == 1000
+    assert bench.most_under_way[h.MarkPod] == AT_ONCE
 
 
 @pytest.mark.parametrize(
@@ -187,9 +188,51 @@ def test_a_pod_that_changed_meanwhile_is_looked_at_again() -> None:
     assert bench.marked() == ["p1-uid"]
 
 
+def test_a_pod_that_changes_while_it_waits_for_its_turn_loses_no_time() -> None:
+    bench = cluster(*(pod(f"p{number:03}") for number in range(AT_ONCE + 1)))
+    bench.latency = 1.0
+    bench.condition("n1", "Ready", "Unknown")
+    bench.add_pods(pod(f"p{AT_ONCE:03}", labels={"changed": "yes"}))
+    bench.run_until(2.5)
+    assert len(bench.marked()) == AT_ONCE + 1
+
+
+def test_a_pod_that_was_marked_is_known_to_be_before_the_watch_shows_it() -> None:
+    bench = cluster(pod("p1"))
+    bench.watching = False
+    bench.tell(NodeSeen(node("n1", resource_version="2", conditions={"Ready": "Unknown"})))
+    bench.run_until(60.0)
+    assert len(bench.of(h.MarkPod)) == 1
+
+
+def test_what_the_watch_shows_before_the_answer_comes_is_newer_than_the_answer() -> None:
+    bench = cluster(pod("p1"))
+    bench.latency = 1.0
+    bench.condition("n1", "Ready", "Unknown")
+    bench.tell(PodSeen(pod("p1", version=5)))
+    bench.run_until(1.5)
+    assert [mark.pod.version for _, mark in bench.of(h.MarkPod)] == [0, 5]
+
+
+def test_pods_and_zones_that_are_gone_leave_nothing_behind() -> None:
+    bench = cluster(pod("p1"), pod("p2"), options=HealthOptions(CALM.patience, Marking.UNLESS_ZONE))
+    bench.marks = constantly(h.PodResult.FAILED)
+    bench.condition("n1", "Ready", "Unknown")
+    bench.add_pods(pod("p3", node=""))
+    bench.add_pods(pod("p3"))
+    bench.run_until(30.0)
+    bench.tell(*(PodGone(uid) for uid in bench.pods))
+    for name in ("n1", "n2"):
+        bench.delete(name)
+    pods = bench.engine.pods
+    assert not any((pods._pods, pods._pods_of, pods._delays, pods._ready, pods._down))
+    assert not any((pods._disruption._nodes, pods._disruption._members, pods._disruption._counts))
+
+
 def test_an_earlier_state_of_a_pod_that_comes_late_is_ignored() -> None:
     bench = cluster(pod("p1", version=5, ready=False), status="Unknown")
     bench.tell(PodSeen(pod("p1", version=4)))
+    bench.run_until(100.0)
     assert bench.of(h.MarkPod) == []
 
 
@@ -270,6 +313,14 @@ def test_a_node_that_fails_again_has_its_pods_marked_again_at_once() -> None:
     assert bench.marked() == ["p1-uid"] * 3
 
 
+def test_a_node_that_fails_again_just_after_a_pod_turned_ready_has_it_marked_at_once() -> None:
+    bench = cluster(pod("p1"), status="Unknown")
+    bench.add_pods(pod("p1", ready=True))
+    bench.condition("n1", "Ready", "True")
+    bench.condition("n1", "Ready", "Unknown")
+    assert bench.marked() == ["p1-uid"] * 2
+
+
 def test_a_node_that_was_deleted_leaves_its_pods_as_they_are() -> None:
     bench = cluster(*(pod(f"p{number}") for number in range(100)))
     bench.latency = 1.0
@@ -337,6 +388,8 @@ def test_where_pods_can_be_spared_those_of_a_single_node_are_marked_when_the_res
 ):
     bench = zones(Marking.UNLESS_ZONE)
     others = tuple(name for name in bench.server if name != "z1-3")
+    bench.run_until(GRACE + 10.0, renewing=others)
+    bench.change("z1-3", unschedulable=True)
     bench.run_until(GRACE + 19.0, renewing=others)
     assert bench.marked() == []
     bench.run_until(GRACE + 21.0, renewing=others)
@@ -362,3 +415,46 @@ def test_nodes_that_do_not_count_do_not_keep_a_zone_from_counting_as_disrupted()
     bench.change("z1-0", excluded=True)
     bench.run_until(600.0, renewing=("z1-0", "z2-0", "z2-1"))
     assert bench.marked() == []
+
+
+def excluded(marking: Marking, *nodes: Node) -> HealthBench:
+    """Return a bench with these nodes, none of which is declared Unknown for its silence, and a pod on each."""
+    pods = [pod(f"on-{each.name}", node=each.name) for each in nodes]
+    bench = HealthBench(*nodes, pods=tuple(pods), options=HealthOptions(CALM.patience, marking))
+    bench.run_until(30.0)
+    return bench
+
+
+DOWN, WELL = {"Ready": "Unknown"}, {"Ready": "True"}
+
+
+def test_a_zone_in_which_no_node_counts_is_not_disrupted() -> None:
+    nodes = node("n1", zone="z1", conditions=DOWN), node("n2", zone="z1", conditions=DOWN, excluded=True)
+    bench = excluded(Marking.UNLESS_ZONE, *nodes)
+    assert bench.marked() == []
+    bench.delete("n1")
+    assert bench.marked() == ["on-n2-uid"]
+
+
+def test_where_no_node_counts_at_all_not_everything_is_disrupted() -> None:
+    bench = excluded(Marking.UNLESS_ALL, node("n1", conditions=DOWN, excluded=True))
+    assert bench.marked() == ["on-n1-uid"]
+
+
+def test_a_zone_in_which_no_node_counts_is_spared_with_all_others() -> None:
+    nodes = node("n1", zone="z1", conditions=DOWN), node("n2", zone="z2", conditions=DOWN, excluded=True)
+    assert excluded(Marking.UNLESS_ALL, *nodes).marked() == []
+
+
+def test_a_zone_whose_last_node_that_counted_is_gone_no_longer_stands_in_the_way() -> None:
+    bench = excluded(
+        Marking.UNLESS_ALL,
+        node("n1", zone="z1", conditions=DOWN),
+        node("n2", zone="z2", conditions=WELL, excluded=True),
+        node("n3", zone="z2", conditions=WELL),
+    )
+    assert bench.marked() == ["on-n1-uid"]
+    bench.delete("n3")
+    bench.add_pods(pod("late"))
+    bench.run_until(60.0)
+    assert bench.marked() == ["on-n1-uid"]
