@@ -4,15 +4,30 @@ Names and defaults are those of kube-controller-manager where it has the same fl
 """
 
 import argparse
-import math
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from taintkeeper.core.disruption import Marking
 from taintkeeper.core.rules import Limit
+from taintkeeper.flag_values import (
+    read_address,
+    read_at_least_one,
+    read_boolean,
+    read_count,
+    read_duration,
+    read_fraction,
+    read_limit,
+    read_log_format,
+    read_marking,
+    read_name,
+    read_number,
+    read_period,
+    read_text,
+    read_whole_seconds,
+)
 
 NODE_TAINT = "node-taint"
 TAINT_EVICTION = "taint-eviction"
@@ -42,6 +57,12 @@ class Settings:
     node_startup_grace_period: float
     mark_pods_not_ready: Marking
     max_concurrent_evictions: int
+    leader_elect: bool
+    leader_elect_lease_duration: int
+    leader_elect_renew_deadline: float
+    leader_elect_retry_period: float
+    leader_elect_resource_name: str
+    leader_elect_resource_namespace: str | None
     dry_run: bool
     metrics_bind_address: tuple[str, int] | None
     health_probe_bind_address: tuple[str, int] | None
@@ -85,6 +106,7 @@ def parse_settings(flags: Mapping[str, str | None], environment: Mapping[str, st
         values[flag.field] = None if text is None else _read(flag, text, source)
     if values["full_disruption_rate"] is None:
         values["full_disruption_rate"] = values["node_eviction_rate"]
+    _check_order(values)
     return Settings(**values)
 
 
@@ -94,7 +116,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
         shown = f" (default {flag.default})" if flag.default not in (None, "false") else ""
         text = f"{flag.help}{shown} [${flag.variable}]".replace("%", "%%")
         names = ["-v"] * (flag.name == "verbose") + [f"--{flag.name}"]
-        if flag.read is _boolean:
+        if flag.read is read_boolean:
             parser.add_argument(*names, nargs="?", const="true", metavar="true|false", help=text)
         else:
             parser.add_argument(f"--{flag.name}", metavar=flag.metavar, help=text)
@@ -120,73 +142,13 @@ def _read(flag: Flag, text: str, source: str) -> Any:
         raise SettingsError(f"{source}: {text!r} {error}") from None
 
 
-def _text(text: str) -> str | None:
-    return text or None
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false", "1", "0"):
-        raise ValueError("is neither true nor false")
-    return text.lower() in ("true", "1")
-
-
-def _number(text: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError("is not a number") from None
-    if not math.isfinite(number) or number < 0:
-        raise ValueError("is not a number of zero or more")
-    return number
-
-
-def _fraction(text: str) -> float:
-    number = _number(text)
-    if number > 1:
-        raise ValueError("is not between 0 and 1")
-    return number
-
-
-def _count(text: str, *, least: int = 0) -> int:
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError("is not a whole number") from None
-    if number < least:
-        raise ValueError(f"is less than {least}")
-    return number
-
-
-def _limit(text: str) -> Limit:
-    digits = text.removesuffix("%")
-    percent = digits != text
-    if not (digits.isascii() and digits.isdecimal()) or (percent and int(digits) > 100):
-        raise ValueError("is neither a whole number nor a percentage such as 20%")
-    return Limit(int(digits), percent)
-
-
-def _at_least_one(text: str) -> int:
-    return _count(text, least=1)
-
-
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_DURATION = re.compile(r"(?:(?:\d+(?:\.\d*)?|\.\d+)(?:h|ms|m|s))+", re.ASCII)
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(h|ms|m|s)", re.ASCII)
-
-
-def _duration(text: str) -> float:
-    if _DURATION.fullmatch(text) is None:
-        raise ValueError("is not a duration such as 50s or 1m30s")
-    return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
-
-
-def _address(text: str) -> tuple[str, int] | None:
-    if text == "0":
-        return None
-    host, separator, port = text.rpartition(":")
-    if not separator or not port.isdecimal() or int(port) > 65535:
-        raise ValueError("is not an address such as :8080 or 127.0.0.1:8080, or 0 for none")
-    return host.strip("[]"), int(port)
+def _check_order(values: Mapping[str, Any]) -> None:
+    """Hold the times of the election to what makes it safe (``NewLeaderElector`` in client-go)."""
+    names = ("leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period")
+    for longer, shorter in pairwise(names):
+        longest, least = (values[name.replace("-", "_")] for name in (longer, shorter))
+        if longest <= least:
+            raise SettingsError(f"--{longer}: {longest:g}s is not longer than --{shorter}, which is {least:g}s")
 
 
 def _controllers(text: str) -> frozenset[str]:
@@ -208,22 +170,9 @@ def _enabled(name: str, entries: Sequence[str]) -> bool:
     return "*" in entries
 
 
-def _marking(text: str) -> Marking:
-    try:
-        return Marking(text)
-    except ValueError:
-        raise ValueError(f"is none of {', '.join(Marking)}") from None
-
-
-def _log_format(text: str) -> str:
-    if text not in ("text", "json"):
-        raise ValueError("is neither text nor json")
-    return text
-
-
 FLAGS: tuple[Flag, ...] = (
-    Flag("kubeconfig", _text, None, "the kubeconfig to use; without it the pod's service account, or as kubectl does"),
-    Flag("context", _text, None, "the context of the kubeconfig to use"),
+    Flag("kubeconfig", read_text, None, "the kubeconfig; without it the pod's service account, or as kubectl does"),
+    Flag("context", read_text, None, "the context of the kubeconfig to use"),
     Flag(
         "controllers",
         _controllers,
@@ -233,56 +182,56 @@ FLAGS: tuple[Flag, ...] = (
     ),
     Flag(
         "node-eviction-rate",
-        _number,
+        read_number,
         "0.1",
         "nodes per second that are tainted NoExecute in a healthy zone",
         "RATE",
     ),
     Flag(
         "secondary-node-eviction-rate",
-        _number,
+        read_number,
         "0.01",
         "the same in a large zone in PartialDisruption; in a small one it is 0",
         "RATE",
     ),
     Flag(
         "full-disruption-rate",
-        _number,
+        read_number,
         None,
         "the same in a zone in FullDisruption; as --node-eviction-rate unless given",
         "RATE",
     ),
     Flag(
         "unhealthy-zone-threshold",
-        _fraction,
+        read_fraction,
         "0.55",
         "the part of a zone's nodes, more than 2, that must be not ready for PartialDisruption",
         "FRACTION",
     ),
     Flag(
         "large-cluster-size-threshold",
-        _count,
+        read_count,
         "50",
         "a zone with more nodes than this is large",
         "NODES",
     ),
     Flag(
         "storm-cooldown",
-        _duration,
+        read_duration,
         "60s",
         "how long a zone keeps the lower rate after it has got better",
         "DURATION",
     ),
     Flag(
         "max-concurrent-evicting-nodes",
-        _limit,
+        read_limit,
         None,
         "how many nodes, or what part of all, may be tainted NoExecute as not-ready or unreachable at once",
         "NODES|PERCENT%",
     ),
     Flag(
         "node-monitor-grace-period",
-        _duration,
+        read_duration,
         "50s",
         "after how long without a sign of life a node is declared Unknown; also how long nodes are spared NoExecute "
         "after every zone had failed at once",
@@ -290,22 +239,57 @@ FLAGS: tuple[Flag, ...] = (
     ),
     Flag(
         "node-startup-grace-period",
-        _duration,
+        read_duration,
         "60s",
         "the same for a node that has never reported, from its creation",
         "DURATION",
     ),
     Flag(
         "mark-pods-not-ready",
-        _marking,
+        read_marking,
         "always",
         f"whether the pods of a node that is not ready are marked as not ready: {', '.join(Marking)}",
         "WHEN",
     ),
-    Flag("max-concurrent-evictions", _at_least_one, "16", "evictions that may be under way at once", "COUNT"),
-    Flag("dry-run", _boolean, "false", "decide and report, but write nothing to the cluster"),
-    Flag("metrics-bind-address", _address, ":8080", "where /metrics is served; 0 for nowhere", "ADDRESS"),
-    Flag("health-probe-bind-address", _address, ":8081", "where /healthz and /readyz are; 0 for nowhere", "ADDRESS"),
-    Flag("log-format", _log_format, "text", "how log lines are written: text or json", "FORMAT"),
-    Flag("verbose", _boolean, "false", "log what is decided about each object too"),
+    Flag("max-concurrent-evictions", read_at_least_one, "16", "evictions that may be under way at once", "COUNT"),
+    Flag(
+        "leader-elect",
+        read_boolean,
+        "false",
+        "work only while holding a Lease, so that of several replicas one does; a dry run needs none",
+    ),
+    Flag(
+        "leader-elect-lease-duration",
+        read_whole_seconds,
+        "15s",
+        "how long others wait, after the last renewal that they saw, until they take the Lease",
+        "DURATION",
+    ),
+    Flag(
+        "leader-elect-renew-deadline",
+        read_period,
+        "10s",
+        "how long after its last renewal the leader stops and ends; less than the lease duration",
+        "DURATION",
+    ),
+    Flag(
+        "leader-elect-retry-period",
+        read_period,
+        "2s",
+        "the time between two renewals; who stands by looks twice as often",
+        "DURATION",
+    ),
+    Flag("leader-elect-resource-name", read_name, "taintkeeper", "the name of the Lease", "NAME"),
+    Flag(
+        "leader-elect-resource-namespace",
+        read_text,
+        None,
+        "its namespace; without it that of the pod ($POD_NAMESPACE), outside a cluster 'taintkeeper'",
+        "NAMESPACE",
+    ),
+    Flag("dry-run", read_boolean, "false", "decide and report, but write nothing to the cluster"),
+    Flag("metrics-bind-address", read_address, ":8080", "where /metrics is served; 0 for nowhere", "ADDRESS"),
+    Flag("health-probe-bind-address", read_address, ":8081", "where /healthz, /readyz are; 0 for nowhere", "ADDRESS"),
+    Flag("log-format", read_log_format, "text", "how log lines are written: text or json", "FORMAT"),
+    Flag("verbose", read_boolean, "false", "log what is decided about each object too"),
 )

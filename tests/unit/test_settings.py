@@ -34,6 +34,12 @@ VALUES: dict[str, tuple[str, Any, str, Any]] = {
     "node-startup-grace-period": ("2m", 120.0, "0s", 0.0),
     "mark-pods-not-ready": ("unless-zone-disrupted", Marking.UNLESS_ZONE, "always", Marking.ALWAYS),
     "max-concurrent-evictions": ("1", 1, "64", 64),
+    "leader-elect": ("true", True, "false", False),
+    "leader-elect-lease-duration": ("11s", 11, "2m", 120),
+    "leader-elect-renew-deadline": ("2500ms", 2.5, "14s", 14.0),
+    "leader-elect-retry-period": ("500ms", 0.5, "9s", 9.0),
+    "leader-elect-resource-name": ("one", "one", "two", "two"),
+    "leader-elect-resource-namespace": ("one", "one", "two", "two"),
     "dry-run": ("true", True, "false", False),
     "metrics-bind-address": ("127.0.0.1:9", ("127.0.0.1", 9), "0", None),
     "health-probe-bind-address": (":9", ("", 9), "0", None),
@@ -57,6 +63,12 @@ DEFAULTS = {
     "node_startup_grace_period": 60.0,
     "mark_pods_not_ready": Marking.ALWAYS,
     "max_concurrent_evictions": 16,
+    "leader_elect": False,
+    "leader_elect_lease_duration": 15,
+    "leader_elect_renew_deadline": 10.0,
+    "leader_elect_retry_period": 2.0,
+    "leader_elect_resource_name": "taintkeeper",
+    "leader_elect_resource_namespace": None,
     "dry_run": False,
     "metrics_bind_address": ("", 8080),
     "health_probe_bind_address": ("", 8081),
@@ -82,6 +94,12 @@ BAD: dict[str, list[str]] = {
     "node-startup-grace-period": ["", "60", "-1s"],
     "mark-pods-not-ready": ["", "never", "true", "Always", "unless"],
     "max-concurrent-evictions": ["", "many", "0", "-1", "1.5"],
+    "leader-elect": ["", "yes"],
+    "leader-elect-lease-duration": ["", "15", "0s", "1500ms", "-15s"],
+    "leader-elect-renew-deadline": ["", "10", "0s"],
+    "leader-elect-retry-period": ["", "2", "0s"],
+    "leader-elect-resource-name": [""],
+    "leader-elect-resource-namespace": [],
     "dry-run": ["", "yes", "2", "on"],
     "metrics-bind-address": ["", "8080", ":", ":http", "host:", ":-1", ":65536", "localhost", ":80 "],
     "health-probe-bind-address": ["", "8081", ":70000", "00"],
@@ -156,8 +174,28 @@ def test_a_bad_value_is_told_in_one_line_that_names_it_and_where_it_is_from(name
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("name", ["kubeconfig", "context"])
-def test_an_empty_name_of_a_file_or_context_is_none(name: str) -> None:
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"leader-elect-lease-duration": "10s"},
+            "--leader-elect-lease-duration: 10s is not longer than --leader-elect-renew-deadline, which is 10s",
+        ),
+        (
+            {"leader-elect-renew-deadline": "1500ms"},
+            "--leader-elect-renew-deadline: 1.5s is not longer than --leader-elect-retry-period, which is 2s",
+        ),
+    ],
+    ids=["a leader that stops when others begin", "a leader that renews too late"],
+)
+def test_times_of_an_election_that_would_not_be_safe_are_refused(given: dict[str, str], message: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings(given, {})
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["kubeconfig", "context", "leader-elect-resource-namespace"])
+def test_an_empty_name_is_none(name: str) -> None:
     assert read(name, "") is None
 
 
