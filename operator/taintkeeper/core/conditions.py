@@ -131,8 +131,6 @@ def undone(
     First come the taints that vanished although they are called for, then those that appeared although they are not.
     What was called for in one of the states only is nobody's fault. ``execute`` says whether NoExecute may be there.
     """
-    if before.taints == after.taints:
-        return set(), set()
     had, has = ids_of(before.taints), ids_of(after.taints)
     wanted_before, wanted_after = (want.ids(execute=execute) for want in (want_before, want_after))
     lost = (had - has) & wanted_before & wanted_after

@@ -107,8 +107,10 @@ class TaintEngine:
         """Notice what has become different: whether the node is ready, and what others did to our taints."""
         if before.ready is not after.ready:
             self._out.append(m.ReadyFlipped(after))
-        want, writing = self._wanted(after), self._writes.of(after.name)
-        execute = self._may_execute()
+        writing = self._writes.of(after.name)
+        if before.taints == after.taints and not writing.lost:
+            return
+        want, execute = self._wanted(after), self._may_execute()
         lost, forced = undone(before, after, self._wanted(before), want, execute=execute)
         if writing.sent is not None:
             lost -= ids_of(writing.sent.change.removed)

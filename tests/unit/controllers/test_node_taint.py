@@ -9,6 +9,7 @@ from random import Random
 import pytest
 from prometheus_client import CollectorRegistry
 
+from taintkeeper.cluster.client import CONNECTIONS
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.events import Notice
 from taintkeeper.controllers.node_taint import NodeTaint
@@ -130,6 +131,10 @@ async def test_when_many_nodes_fail_together_only_so_many_are_written_at_once() 
     await asyncio.sleep(10.0)
     assert bench.writer.most_under_way == CONCURRENT_WRITES
     assert sum(bench.writer.tries.values()) == 600
+
+
+def test_writes_of_taints_leave_connections_for_everything_else() -> None:
+    assert CONNECTIONS >= CONCURRENT_WRITES + 100
 
 
 @pytest.mark.reported("kubernetes/kubernetes#110341")

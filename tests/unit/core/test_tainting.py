@@ -2,11 +2,10 @@
 
 import pytest
 
-from taintkeeper.core.messages import Knowledge, NodeSeen, PatchTaints, TaintsChanged, WriteResult
+from taintkeeper.core.messages import Knowledge, NodeSeen, PatchTaints
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
-from taintkeeper.core.tainting import TaintOptions
 from tests.unit.core.builders import FOREIGN, LONG_AGO, case, node, not_ready, reported, unreachable
-from tests.unit.core.tainting_bench import TaintBench, failing
+from tests.unit.core.tainting_bench import TaintBench
 
 PREFIX = "node.kubernetes.io/"
 READY = {"Ready": "True"}
@@ -134,6 +133,8 @@ def test_on_recovery_all_taints_go_in_one_write_without_a_token() -> None:
     assert len(bench.writes()) == 2
 
 
+@pytest.mark.reported("kubernetes-sigs/node-readiness-controller#382")
+@pytest.mark.reported("kubernetes/autoscaler#5657")
 @pytest.mark.parametrize(
     ("taints", "unschedulable"),
     [
@@ -155,103 +156,6 @@ def test_a_cordoned_node_is_tainted_and_freed_with_its_field() -> None:
     assert bench.keys() == {"unschedulable"}
     bench.change("n1", unschedulable=False)
     assert bench.keys() == set()
-
-
-@pytest.mark.reported("kubernetes/kubernetes#83668")
-def test_a_taint_that_somebody_removes_comes_back_and_says_which_condition_holds_it() -> None:
-    bench = cluster(healthy("n1"))
-    bench.condition("n1", "DiskPressure", "True", "KubeletHasDiskPressure")
-    bench.run_until(60.0)
-    bench.change("n1", taints=())
-    assert bench.keys() == {"disk-pressure"}
-    first, second = (effect for _, effect in bench.of(TaintsChanged))
-    assert (set(first.again), set(second.again)) == (set(), {(PREFIX + "disk-pressure", NO_SCHEDULE)})
-    assert second.reasons == {PREFIX + "disk-pressure": "condition DiskPressure is True (KubeletHasDiskPressure)"}
-
-
-def test_a_twin_that_somebody_removes_comes_back_and_is_told_while_the_other_stays() -> None:
-    bench = cluster(healthy("n1"))
-    bench.ready("False", "n1")
-    bench.run_until(60.0)
-    bench.change("n1", taints=tuple(taint for taint in bench.server["n1"].taints if taint.effect == NO_EXECUTE))
-    assert both(bench) == ({"not-ready"}, {"not-ready"})
-    assert [set(effect.again) for _, effect in bench.of(TaintsChanged)] == [
-        set(),
-        {(PREFIX + "not-ready", NO_SCHEDULE)},
-    ]
-
-
-def test_what_came_back_by_itself_is_not_told_as_removed_by_somebody() -> None:
-    bench = cluster(healthy("n1"))
-    for status in ("True", "False", "True"):
-        bench.condition("n1", "DiskPressure", status)
-    bench.run_until(60.0)
-    bench.change("n1", taints=())
-    bench.condition("n1", "DiskPressure", "False")
-    bench.condition("n1", "DiskPressure", "True")
-    assert [sorted(effect.again) for _, effect in bench.of(TaintsChanged)] == [
-        [], [], [], [(PREFIX + "disk-pressure", NO_SCHEDULE)], [], [],
-    ]  # fmt: skip
-
-
-NO_LONGER_THERE = [
-    pytest.param((NO_EXECUTE,), id="NoExecute alone"),
-    pytest.param((NO_EXECUTE, NO_SCHEDULE), id="both"),
-]
-
-
-@pytest.mark.reported("kubernetes/kubernetes#79072")
-@pytest.mark.parametrize("gone", NO_LONGER_THERE)
-def test_a_no_execute_taint_that_somebody_removes_is_told_of_when_it_comes_back(gone: tuple[str, ...]) -> None:
-    bench = cluster(healthy("n1"))
-    bench.ready("False", "n1")
-    bench.run_until(5.0)
-    bench.change("n1", taints=tuple(taint for taint in bench.server["n1"].taints if taint.effect not in gone))
-    bench.run_until(100.0)
-    assert both(bench) == ({"not-ready"}, {"not-ready"})
-    last = bench.of(TaintsChanged)[-1][1]
-    assert last.again == {(PREFIX + "not-ready", NO_EXECUTE)}
-    assert last.reasons == {PREFIX + "not-ready": "condition Ready is False"}
-    told = [taint for _, effect in bench.of(TaintsChanged) for taint in effect.again]
-    assert sorted(told) == sorted((PREFIX + "not-ready", effect) for effect in gone)
-
-
-def test_a_no_execute_taint_that_is_added_first_beside_a_twin_that_comes_back_is_not_told_as_removed() -> None:
-    bench = cluster(healthy("n1"), healthy("n2"))
-    bench.ready("False", "n2", "n1")
-    bench.results = failing(WriteResult.FAILED)
-    bench.run_until(9.9)
-    bench.change("n1", taints=())
-    bench.run_until(100.0)
-    (again,) = (effect for _, effect in bench.of(TaintsChanged) if effect.again)
-    assert again.again == {(PREFIX + "not-ready", NO_SCHEDULE)}
-    assert {taint.effect for taint in again.change.added} == {NO_SCHEDULE, NO_EXECUTE}
-
-
-@pytest.mark.parametrize("latency", [0.0, 5.0])
-def test_a_no_execute_taint_that_we_took_away_ourselves_is_not_told_as_removed_by_somebody(latency: float) -> None:
-    bench = cluster(healthy("n1"), options=TaintOptions(grace_seconds=0.0), latency=latency)
-    bench.ready("False", "n1")
-    bench.run_until(100.0)
-    bench.ready("Unknown")
-    bench.run_until(106.0)
-    bench.ready("True", "other-1")
-    bench.run_until(300.0)
-    assert both(bench) == ({"unreachable"}, {"unreachable"})
-    assert all(not effect.again for _, effect in bench.of(TaintsChanged))
-
-
-@pytest.mark.reported("kubernetes/kubernetes#79072")
-def test_a_no_execute_taint_that_somebody_removes_comes_back_through_the_bucket() -> None:
-    bench = cluster(healthy("n1"), healthy("n2"))
-    bench.ready("False", "n1")
-    bench.run_until(100.0)
-    bench.ready("False", "n2")
-    bench.change("n1", taints=tuple(taint for taint in bench.server["n1"].taints if taint.effect == NO_SCHEDULE))
-    assert both(bench) == ({"not-ready"}, set())
-    bench.run_until(200.0)
-    assert both(bench) == ({"not-ready"}, {"not-ready"})
-    assert bench.executed() == [(0.0, "n1"), (100.0, "n2"), (pytest.approx(110.0), "n1")]
 
 
 def test_nothing_is_written_before_all_nodes_are_listed() -> None:
