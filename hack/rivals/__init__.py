@@ -1,0 +1,1 @@
+"""Taintkeeper beside the controllers that it replaces, all of them at work: who writes how much, and is it noticed."""
