@@ -136,6 +136,15 @@ def test_another_value_is_no_new_taint_for_the_limit() -> None:
     assert bench.taints("n0") == {f"{DEADLOCK}=b:NoSchedule"}
 
 
+def test_who_waits_for_the_zone_is_waiting_and_who_is_held_back_is_not() -> None:
+    bench = bench_of(4, limit=Limit(2), rate_limited=True)
+    bench.tokens = False
+    fall_ill(bench, 0, 1)
+    assert bench.numbers() == (4, 2, 0, 0)
+    fall_ill(bench, 2)
+    assert bench.numbers() == (4, 0, 0, 3)
+
+
 # Dry runs
 
 
@@ -159,6 +168,16 @@ def test_a_dry_run_waits_as_a_rule_would() -> None:
     assert bench.numbers() == (3, 0, 1, 0)
     bench.report("n0", **WELL)
     assert bench.numbers() == (3, 0, 0, 0)
+
+
+def test_a_dry_run_begins_anew_once_a_node_is_well() -> None:
+    bench = bench_of(3, dry_run=True)
+    fall_ill(bench, 0)
+    bench.put(rule(dry_run=True, for_seconds=60.0), version=2)
+    assert bench.numbers() == (3, 0, 1, 0)
+    bench.report("n0", **WELL)
+    fall_ill(bench, 0)
+    assert bench.numbers() == (3, 1, 0, 0)
 
 
 def test_a_rule_that_becomes_a_dry_run_takes_its_taints_with_it_and_gets_them_back() -> None:

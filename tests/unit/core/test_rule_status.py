@@ -9,6 +9,7 @@ import pytest
 
 from taintkeeper.core.rule_status import RuleReporter
 from taintkeeper.core.rules import Limit, Rule, RuleSeen, RuleStatus, RuleWritten, WriteRuleStatus
+from taintkeeper.core.selectors import Selector
 from tests.unit.core.rule_bench import RuleBench, rule, seen
 
 SICK = {"KernelDeadlock": "True"}
@@ -159,6 +160,20 @@ def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
     bench.reporter.written(RuleWritten("unknown", True), bench.now)
     assert bench.work() == []
     assert bench.reporter.wake_at() is None
+
+
+def test_a_node_that_is_gone_or_no_longer_selected_is_not_counted_any_more() -> None:
+    bench = StatusBench(rule(selector=Selector((("pool", "gpu"),))))
+    for name in ("a", "b", "c"):
+        bench.add(name, conditions=SICK, labels={"pool": "gpu"})
+    bench.wait(60.0)
+    assert (bench.last().matched, bench.last().tainted) == (3, 3)
+    bench.drop("a")
+    bench.wait(60.0)
+    assert (bench.last().matched, bench.last().tainted) == (2, 2)
+    bench.label("b", pool="cpu")
+    bench.wait(60.0)
+    assert (bench.last().matched, bench.last().tainted) == (1, 1)
 
 
 def test_a_rule_that_is_gone_has_no_status_and_one_that_comes_back_has_its_own() -> None:
