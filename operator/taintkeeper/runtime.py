@@ -68,9 +68,8 @@ class Taintkeeper:
         self._client = ApiClient(credentials, observe=self._requested)
         self._dry_writer = DryWriter(self._echo) if settings.dry_run else None
         self._writer: Writer = self._dry_writer or ApiWriter(self._client)
-        self._status_writer: StatusWriter = (
-            DryStatusWriter(self._echo) if settings.dry_run else ApiStatusWriter(self._client)
-        )
+        self._dry_status_writer = DryStatusWriter(self._echo) if settings.dry_run else None
+        self._status_writer: StatusWriter = self._dry_status_writer or ApiStatusWriter(self._client)
         self._events = EventSink(
             self._client, self._clock, self._random, busy=self._busy, dropped=self._metrics.event_dropped
         )
@@ -181,10 +180,9 @@ class Taintkeeper:
     def _audiences(self) -> list[Audience]:
         """Return who is told of what is seen: what answers for the API server in a dry run before all others."""
         controllers = [Audience(each, each.resources) for each in self._controllers()]
-        if self._dry_writer is None:
-            return controllers
+        imagining = [each for each in (self._dry_writer, self._dry_status_writer) if each is not None]
         watched = frozenset[str]().union(*(each.resources for each in controllers))
-        return [Audience(self._dry_writer, self._dry_writer.resources & watched), *controllers]
+        return [*(Audience(each, each.resources & watched) for each in imagining), *controllers]
 
     def _make_node_taint(self, around: Surroundings) -> NodeTaint:
         settings = self._settings

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import msgspec
@@ -12,7 +12,7 @@ from taintkeeper.cluster.wire import decode_node, timestamp
 from taintkeeper.cluster.writer import parse_answer
 from taintkeeper.core.health import UNKNOWN, UnknownCondition, spoke
 from taintkeeper.core.health_messages import PodResult, PodWritten
-from taintkeeper.core.messages import NodeWritten, WriteResult
+from taintkeeper.core.messages import Knowledge, NodeGone, NodeSeen, NodeWritten, WriteResult
 from taintkeeper.core.objects import Condition, Node, Pod
 
 STRATEGIC_PATCH = "application/strategic-merge-patch+json"
@@ -100,28 +100,44 @@ class ApiStatusWriter:
         return NodeWritten(name, results.get(reply.status, WriteResult.FAILED), detail=detail)
 
 
+@dataclass(slots=True)
+class _Imagined:
+    """What a node would have that it has not; ``before`` is the node as it was when it was first declared Unknown."""
+
+    before: Node
+    conditions: Conditions = ()
+    labels: dict[str, str] = field(default_factory=dict)
+
+
 class DryStatusWriter:
     """Writes nothing, answers as if all had gone well, and shows nodes as they would be then.
 
-    ``echo`` is told of every node that would have changed, as a watch would tell. What a kubelet reports later ends
-    what was declared before, as it would in truth.
+    Feed it with what is seen of nodes. ``echo`` is told of every node that would have changed, as a watch would tell.
+    What a kubelet reports later ends what was declared before, as it would in truth.
     """
+
+    resources = frozenset({"nodes"})
 
     def __init__(self, echo: Callable[[Node], None]) -> None:
         self._echo = echo
-        self._declared: dict[str, tuple[Node, Conditions]] = {}
-        self._labels: dict[str, dict[str, str]] = {}
+        self._imagined: dict[str, _Imagined] = {}
+
+    def feed(self, event: NodeSeen | NodeGone | Knowledge) -> None:
+        """Take in what was seen; what was imagined of a node that is gone is forgotten."""
+        if isinstance(event, NodeGone):
+            self._imagined.pop(event.name, None)
 
     async def write_unknown(self, node: Node, conditions: Conditions) -> NodeWritten:
         """See :class:`StatusWriter`."""
-        # What is declared later is said of the node as it would be, but compared with the node as it is.
-        before, earlier = self._declared.get(node.uid, (node, ()))
-        self._declared[node.uid] = before, (*earlier, *conditions)
+        imagined = self._imagine(node)
+        if not imagined.conditions:
+            imagined.before = node
+        imagined.conditions += conditions
         return self._written(node)
 
     async def write_labels(self, node: Node, labels: Mapping[str, str]) -> NodeWritten:
         """See :class:`StatusWriter`."""
-        self._labels.setdefault(node.uid, {}).update(labels)
+        self._imagine(node).labels.update(labels)
         return self._written(node)
 
     async def mark_pod(self, pod: Pod, at: float) -> PodWritten:  # noqa: ARG002 - the shape of StatusWriter
@@ -130,15 +146,19 @@ class DryStatusWriter:
 
     def as_seen(self, node: Node) -> Node:
         """Return the node as it would be if everything had been written."""
-        if (labels := self._labels.get(node.uid)) is not None:
-            node = replace(node, labels={**node.labels, **labels})
-        before, conditions = self._declared.get(node.uid, (node, ()))
-        if not conditions:
+        imagined = self._imagined.get(node.name)
+        if imagined is None or imagined.before.uid != node.uid:
             return node
-        if spoke(before, node):
-            del self._declared[node.uid]
-            return node
-        return replace(node, conditions=_with(node, conditions))
+        if imagined.conditions and spoke(imagined.before, node):
+            imagined.conditions = ()
+        labels = {**node.labels, **imagined.labels}
+        return replace(node, labels=labels, conditions=_with(node, imagined.conditions))
+
+    def _imagine(self, node: Node) -> _Imagined:
+        imagined = self._imagined.get(node.name)
+        if imagined is None or imagined.before.uid != node.uid:
+            imagined = self._imagined[node.name] = _Imagined(node)
+        return imagined
 
     def _written(self, node: Node) -> NodeWritten:
         would_be = self.as_seen(node)

@@ -10,7 +10,7 @@ from taintkeeper.cluster.client import Reply
 from taintkeeper.cluster.status_writer import ApiStatusWriter, DryStatusWriter
 from taintkeeper.core.health import NEVER_POSTED, STOPPED, UnknownCondition
 from taintkeeper.core.health_messages import PodResult, PodWritten
-from taintkeeper.core.messages import NodeWritten, WriteResult
+from taintkeeper.core.messages import NodeGone, NodeSeen, NodeWritten, WriteResult
 from taintkeeper.core.objects import Condition, Node, Pod, PodRef
 from tests.unit.cluster import wires
 from tests.unit.cluster.scripted_api import LOST, ScriptedApi, reply
@@ -170,6 +170,25 @@ async def test_in_a_dry_run_labels_stay_as_they_would_be() -> None:
     await writer.write_labels(replace(NODE, labels={"a": "1"}), {"b": "2"})
     await writer.write_labels(NODE, {"c": "3"})
     assert writer.as_seen(replace(NODE, labels={"a": "4"})).labels == {"a": "4", "b": "2", "c": "3"}
+
+
+async def test_in_a_dry_run_a_node_that_is_gone_is_forgotten() -> None:
+    writer = DryStatusWriter(lambda _: None)
+    await writer.write_labels(NODE, {"b": "2"})
+    await writer.write_unknown(NODE, (READY,))
+    writer.feed(NodeSeen(NODE))
+    assert writer.as_seen(NODE) != NODE
+    writer.feed(NodeGone("n1"))
+    assert writer.as_seen(NODE) == NODE
+
+
+async def test_in_a_dry_run_a_node_that_comes_again_under_its_name_is_shown_as_it_is() -> None:
+    writer = DryStatusWriter(lambda _: None)
+    await writer.write_unknown(NODE, (READY,))
+    second = replace(NODE, uid="second")
+    assert writer.as_seen(second) is second
+    written = await writer.write_labels(second, {"b": "2"})
+    assert written.node == replace(second, labels={"b": "2"})
 
 
 async def test_in_a_dry_run_every_pod_can_be_marked() -> None:
