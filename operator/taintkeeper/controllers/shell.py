@@ -15,6 +15,9 @@ AnyInput = TypeVar("AnyInput")
 STALL_SECONDS = 1.0
 """A timer that is later than this was not late by itself: the process, or the machine, stood still."""
 
+ANSWER_SECONDS = 2.0
+"""How long what is under way may take to come to its end when we stop."""
+
 
 class Engine(Protocol[Input, Effect]):
     """What the engines of the core have in common."""
@@ -55,12 +58,13 @@ class Shell(Generic[AnyInput, AnyEffect]):
         self._stalled = stalled
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._stopping = False
         self._stopped = False
         self._failed = False
 
     def feed(self, event: AnyInput | Woke) -> None:
         """Give the engine an event and do at once what it asks for."""
-        if self._stopped:
+        if self._stopped or (self._stopping and asyncio.current_task() not in self._tasks):
             return
         self._notice_stall()
         try:
@@ -72,12 +76,22 @@ class Shell(Generic[AnyInput, AnyEffect]):
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Run work that takes time; the engine sees to it that it does not become too much."""
+        if self._stopping:
+            work.close()
+            return
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
     async def stop(self) -> None:
-        """Take no more events, and end what is under way."""
+        """Begin nothing any more, and end what is under way.
+
+        It has :data:`ANSWER_SECONDS` to come to its end by itself: an eviction that is cancelled after the server has
+        accepted it would be told to nobody. Only such answers are taken in meanwhile.
+        """
+        self._stopping = True
+        if self._tasks and not self._stopped:
+            await asyncio.wait(self._tasks, timeout=ANSWER_SECONDS)
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()

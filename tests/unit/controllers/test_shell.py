@@ -194,11 +194,84 @@ async def test_stopping_ends_the_timer_and_what_is_under_way() -> None:
     bench.perform = lambda _: bench.shell.spawn(work())
     bench.engine.wakes = [10.0]
     bench.shell.feed("begin")
-    await asyncio.sleep(1.0)
+    await asyncio.sleep(9.0)
     await bench.shell.stop()
     assert ended == ["cancelled"]
-    assert asyncio.get_running_loop().time() == 1.0, "it is not waited for"
+    assert asyncio.get_running_loop().time() == 11.0, "it is not waited for any longer"
     bench.shell.feed("more")
     await asyncio.sleep(100.0)
     assert [event for _, event in bench.engine.given] == ["begin"]
     assert bench.crashes == []
+
+
+async def test_what_is_under_way_when_we_stop_may_come_to_its_end_and_is_told_of() -> None:
+    bench = Bench()
+
+    async def work(seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        bench.shell.feed(f"answer after {seconds:g}")
+
+    def perform(effect: object) -> None:
+        if isinstance(effect, float):
+            bench.shell.spawn(work(effect))
+
+    bench.perform = perform
+    bench.shell.feed([1.0, 1.5, 5.0])
+    await asyncio.sleep(0.5)
+    await bench.shell.stop()
+    assert asyncio.get_running_loop().time() == 2.5
+    assert bench.performed[3:] == ["answer after 1", "answer after 1.5"]
+    assert bench.crashes == []
+
+
+async def test_stopping_takes_no_longer_than_what_is_under_way() -> None:
+    bench = Bench()
+    await bench.shell.stop()
+    assert asyncio.get_running_loop().time() == 0.0
+    bench = Bench()
+    bench.shell.spawn(asyncio.sleep(1.0))
+    await bench.shell.stop()
+    assert asyncio.get_running_loop().time() == 1.0
+
+
+async def test_while_stopping_nothing_new_is_begun_or_taken_in() -> None:
+    bench = Bench()
+    begun: list[str] = []
+
+    async def work() -> None:
+        begun.append("work")
+        await asyncio.sleep(1.0)
+        bench.shell.feed("answer")
+
+    bench.perform = lambda _: bench.shell.spawn(work())
+    bench.engine.wakes = [1.0]
+    bench.shell.feed("begin")
+    await asyncio.sleep(0.5)
+    stopping = asyncio.create_task(bench.shell.stop())
+    await asyncio.sleep(0.1)
+    bench.shell.feed("news")
+    await stopping
+    assert [event for _, event in bench.engine.given] == ["begin", "answer"]
+    assert begun == ["work"]
+
+
+async def test_after_a_fault_nobody_is_waited_for() -> None:
+    bench = Bench()
+    bench.shell.spawn(asyncio.sleep(1.0))
+    bench.engine.fault = RuntimeError("a fault")
+    bench.shell.feed("broken")
+    await bench.shell.stop()
+    assert asyncio.get_running_loop().time() == 0.0
+
+
+async def test_a_fault_while_stopping_is_told() -> None:
+    bench = Bench()
+    fault = RuntimeError("a fault")
+
+    async def work() -> None:
+        await asyncio.sleep(1.0)
+        raise fault
+
+    bench.shell.spawn(work())
+    await bench.shell.stop()
+    assert bench.crashes == [fault]

@@ -289,16 +289,25 @@ async def test_a_writer_that_fails_in_a_way_of_its_own_is_a_fault_of_ours_and_en
     assert bench.writer.tries == {"p0": 1}
 
 
-async def test_after_stopping_nothing_is_posted_and_nobody_is_waited_for() -> None:
+async def test_after_stopping_nothing_is_posted_and_nobody_is_waited_for_long() -> None:
     bench = EvictionBench(ScriptedWriter(seconds=lambda _: HOUR))
     bench.feed(*pods(1), TAINTED, FRESH)
     await asyncio.sleep(1.0)
     await bench.controller.stop()
-    assert _now() == 1.0
+    assert _now() == 3.0
     bench.feed(*pods(3))
     await asyncio.sleep(2 * HOUR)
     assert bench.writer.tries == {"p0": 1}
     assert bench.writer.journal == ["evict p0"]
+
+
+async def test_an_eviction_that_is_accepted_while_we_stop_is_told_and_counted() -> None:
+    bench = EvictionBench(ScriptedWriter(seconds=lambda _: 1.0), concurrency=1)
+    bench.feed(*pods(2), TAINTED, FRESH)
+    await asyncio.sleep(0.5)
+    await bench.controller.stop()
+    assert bench.writer.journal == ["evict p0", "answer p0", "TaintManagerEviction p0"]
+    assert bench.metric("taintkeeper_eviction_requests_total", code="201", outcome="accepted") == 1.0
 
 
 def test_it_asks_for_the_permissions_that_it_needs() -> None:
