@@ -24,6 +24,7 @@ REGISTRY = kopf.get_default_registry()
 NODES = "nodes.v1"
 PAUSES = (0.5, 1.0, 2.0, 4.0, 5.0)
 """Seconds between tries; short to the end, since nothing can be decided while Kopf sees no nodes."""
+LOGIN_SECONDS = 10.0
 INACTIVITY_SECONDS = 90.0
 WORKER_IDLE_SECONDS = 0.2
 
@@ -104,13 +105,14 @@ def configure(settings: kopf.OperatorSettings, interrupted: Callable[[bool], Non
 
 @kopf.on.startup(errors=kopf.ErrorsMode.PERMANENT)
 async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> None:
-    """Begin to work once the API server can be reached and grants what is needed."""
+    """Begin to work once the API server can be reached and grants what is needed, and nobody else does that work."""
     chosen, credentials = choose(memo)
     runtime = Taintkeeper(chosen, credentials)
     configure(settings, runtime.interrupted)
     try:
         await runtime.start()
         await runtime.wait_for_access()
+        await runtime.wait_for_leadership()
     except BaseException as error:
         # Kopf calls no clean-up handler for a start that failed or was interrupted.
         await runtime.stop()
@@ -131,9 +133,15 @@ async def stop(memo: kopf.Memo, **_: Any) -> None:
 
 @kopf.on.login(errors=kopf.ErrorsMode.PERMANENT)
 async def login(memo: kopf.Memo, **_: Any) -> kopf.ConnectionInfo:
-    """Give Kopf the credentials that we use ourselves; its session is its own, since it closes it on HTTP 401."""
+    """Give Kopf the credentials that we use ourselves; its session is its own, since it closes it on HTTP 401.
+
+    Where there are none for now (an exec plugin fails, say) it asks again: without them it would end.
+    """
     credentials: Credentials = memo.credentials
-    return await asyncio.to_thread(credentials.for_kopf)
+    try:
+        return await asyncio.to_thread(credentials.for_kopf)
+    except CredentialsError as error:
+        raise kopf.TemporaryError(str(error), delay=LOGIN_SECONDS) from error
 
 
 @kopf.on.event("", "v1", "nodes")

@@ -12,6 +12,7 @@ import kopf
 import pytest
 
 from taintkeeper import handlers
+from taintkeeper.cluster.credentials import CredentialsError
 from taintkeeper.settings import parse_settings
 
 ENTRY: Any = handlers
@@ -25,6 +26,7 @@ class Runtime:
     """Stands for the operator; fails where a test says so."""
 
     fails: BaseException | None = None
+    elected_after = 0.0
     made: "list[Runtime]"
 
     def __init__(self, settings: object, credentials: object) -> None:
@@ -40,6 +42,10 @@ class Runtime:
     async def wait_for_access(self) -> None:
         self.calls.append("wait")
         await asyncio.sleep(0.01)
+
+    async def wait_for_leadership(self) -> None:
+        self.calls.append("lead")
+        await asyncio.sleep(self.elected_after)
 
     def interrupted(self, interrupted: bool) -> None:
         self.calls.append("interrupted" if interrupted else "works again")
@@ -169,7 +175,7 @@ async def test_it_works_only_once_it_is_allowed_to() -> None:
     await ENTRY.start(settings=kopf.OperatorSettings(), memo=mind)
     (made,) = Runtime.made
     assert made.given == (SETTINGS, "credentials")
-    assert made.calls == ["start", "wait", "serve"]
+    assert made.calls == ["start", "wait", "lead", "serve"]
     assert mind.runtime is made
 
 
@@ -201,6 +207,17 @@ async def test_a_start_that_is_interrupted_closes_what_was_opened() -> None:
     assert Runtime.made[0].calls == ["start", "wait", "stop"]
 
 
+async def test_a_standby_that_is_told_to_end_closes_what_was_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Runtime, "elected_after", 3600.0)
+    task = asyncio.create_task(ENTRY.start(settings=kopf.OperatorSettings(), memo=memo()))
+    while not Runtime.made or "lead" not in Runtime.made[0].calls:
+        await asyncio.sleep(0.001)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert Runtime.made[0].calls == ["start", "wait", "lead", "stop"]
+
+
 async def test_stopping_stops_what_was_started() -> None:
     mind = memo(runtime=Runtime(None, None))
     await ENTRY.stop(memo=mind)
@@ -225,6 +242,16 @@ async def test_kopf_gets_our_credentials_without_holding_anything_up() -> None:
 
     assert await ENTRY.login(memo=kopf.Memo(credentials=Credentials())) is info
     assert threads != [threading.get_ident()], "an exec plugin may take seconds"
+
+
+async def test_kopf_asks_again_for_credentials_that_cannot_be_had_now() -> None:
+    class Credentials:
+        def for_kopf(self) -> kopf.ConnectionInfo:
+            raise CredentialsError("the exec plugin failed")
+
+    with pytest.raises(kopf.TemporaryError, match="the exec plugin failed") as caught:
+        await ENTRY.login(memo=kopf.Memo(credentials=Credentials()))
+    assert caught.value.delay == 10.0
 
 
 async def test_kopfs_own_probe_says_what_ours_says() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import aiohttp
 import msgspec
+from aiohttp.abc import AbstractStreamWriter
 
 from taintkeeper import __version__
 from taintkeeper.cluster.credentials import Credentials, CredentialsError
@@ -21,8 +22,15 @@ CONNECTIONS = 400
 MERGE_PATCH = "application/merge-patch+json"
 JSON = "application/json"
 
+NOT_LEADER = "not sent, since we do not lead"
+UNFENCED = frozenset({"selfsubjectaccessreviews"})
+"""What is posted and yet changes nothing, so that whoever does not lead may send it too."""
+
 Observer = Callable[[str, str, int, float], None]
 """Told of every request: verb, resource, status (0 where none came), seconds."""
+
+Fence = Callable[[], bool]
+"""Says whether we may write at this moment."""
 
 
 class UnreachableError(Exception):
@@ -64,13 +72,26 @@ class Call:
     body: Any = None
     content_type: str = JSON
 
+    @property
+    def writes(self) -> bool:
+        """Whether it changes anything on the cluster."""
+        return self.method != "GET" and self.resource not in UNFENCED
+
 
 class ApiClient:
-    """Sends requests with our credentials; renews them once when the server no longer takes them."""
+    """Sends requests with our credentials; renews them once when the server no longer takes them.
 
-    def __init__(self, credentials: Credentials, *, observe: Observer, timeout_seconds: float = 30.0) -> None:
+    Every write passes ``fence``: where it says no, nothing is sent, and :class:`UnreachableError` is raised instead. A
+    write that has been sent is seen through to its answer even when nobody waits for that any more.
+    """
+
+    def __init__(
+        self, credentials: Credentials, *, observe: Observer, timeout_seconds: float = 30.0, fence: Fence = lambda: True
+    ) -> None:
         self._credentials = credentials
         self._observe = observe
+        self._fence = fence
+        self._writes: set[asyncio.Task[Reply]] = set()
         self._limits = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
         self._session = aiohttp.ClientSession(
             base_url=credentials.server + "/",
@@ -79,11 +100,29 @@ class ApiClient:
         )
 
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection, and with them end what is still under way."""
+        for task in self._writes:
+            task.cancel()
+        await asyncio.gather(*self._writes, return_exceptions=True)
         await self._session.close()
+
+    async def settle(self, seconds: float) -> bool:
+        """Wait, for so many seconds at most, until no write is under way; return whether that is so."""
+        if not self._writes:
+            return True
+        _, under_way = await asyncio.wait(self._writes, timeout=seconds)
+        return not under_way
 
     async def send(self, call: Call) -> Reply:
         """Send one request and return the answer, whatever it says; raises :class:`UnreachableError`."""
+        if not call.writes:
+            return await self._exchange(call)
+        task = asyncio.get_running_loop().create_task(self._exchange(call))
+        self._writes.add(task)
+        task.add_done_callback(self._writes.discard)
+        return await asyncio.shield(task)
+
+    async def _exchange(self, call: Call) -> Reply:
         begun = time.monotonic()
         status = 0
         try:
@@ -129,9 +168,15 @@ class ApiClient:
             async with response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError, CredentialsError) as error:
-            raise UnreachableError(str(error) or type(error).__name__) from error
+            fenced = isinstance(error.__cause__, UnreachableError)
+            raise UnreachableError(NOT_LEADER if fenced else str(error) or type(error).__name__) from error
+
+    def _passes(self, call: Call) -> Fence:
+        return self._fence if call.writes else lambda: True
 
     async def _request(self, call: Call, limits: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        if not self._passes(call)():
+            raise UnreachableError(NOT_LEADER)
         headers = {}
         if (authorization := await self._credentials.authorization()) is not None:
             headers["Authorization"] = authorization
@@ -141,10 +186,29 @@ class ApiClient:
             call.method,
             call.path.lstrip("/"),
             params=call.params,
-            data=None if call.body is None else msgspec.json.encode(call.body),
+            data=None if call.body is None else _Body(msgspec.json.encode(call.body), self._passes(call)),
             headers=headers,
             timeout=limits,
+            # Asked for each time: after a refusal they are new, and so is the connection then.
+            ssl=self._credentials.ssl_context() or True,
+            proxy=self._credentials.proxy,
         )
+
+
+class _Body(aiohttp.BytesPayload):
+    """A request's body that asks the fence at the last moment: before that, a connection may have to be made.
+
+    aiohttp sends the headers together with the beginning of the body.
+    """
+
+    def __init__(self, content: bytes, fence: Fence) -> None:
+        super().__init__(content)
+        self._fence = fence
+
+    async def write_with_length(self, writer: AbstractStreamWriter, content_length: int | None) -> None:
+        if not self._fence():
+            raise UnreachableError(NOT_LEADER)
+        await super().write_with_length(writer, content_length)
 
 
 def status_message(body: bytes) -> str:

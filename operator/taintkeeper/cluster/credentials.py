@@ -1,13 +1,20 @@
 """How to reach the API server and who we are there: a service account inside a cluster, a kubeconfig outside."""
 
 import asyncio
+import logging
 import os
 import ssl
+import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 import kopf
+
+from taintkeeper.cluster.tls import LiveConnection, LiveContext, TlsOptions
 
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 REFRESH_SECONDS = 60.0
@@ -23,9 +30,14 @@ class Credentials(Protocol):
 
     server: str
     """Its URL, without a slash at the end."""
+    proxy: str | None
+    """The URL of the HTTP proxy that leads there, None where it is reached directly."""
 
     def ssl_context(self) -> ssl.SSLContext | None:
-        """Return how to trust the server and prove ourselves; None for plain HTTP."""
+        """Return how to trust the server and prove ourselves; None for plain HTTP.
+
+        Another one than before is for new connections alone: what those that are open prove was refused.
+        """
         ...
 
     async def authorization(self) -> str | None:
@@ -55,16 +67,22 @@ def load_credentials(kubeconfig: str | None, context: str | None) -> Credentials
 class ServiceAccount:
     """The service account of the pod that we run in."""
 
+    proxy: str | None = None
+
     def __init__(self, directory: Path = SERVICE_ACCOUNT) -> None:
         host, port = os.environ["KUBERNETES_SERVICE_HOST"], os.environ.get("KUBERNETES_SERVICE_PORT", "443")
         self.server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
         self._directory = directory
+        self._tls = TlsOptions(authority=str(directory / "ca.crt"))
+        self._context: LiveContext | None = None
         self._token = ""
         self._read_at = float("-inf")
 
     def ssl_context(self) -> ssl.SSLContext:
         """Trust the cluster's own authority, nothing else."""
-        return ssl.create_default_context(cafile=str(self._directory / "ca.crt"))
+        if self._context is None:
+            self._context = LiveContext(self._tls)
+        return self._context
 
     async def authorization(self) -> str:
         """Return the token, read from its file at most once a minute."""
@@ -80,7 +98,7 @@ class ServiceAccount:
     def for_kopf(self) -> kopf.ConnectionInfo:
         """Return the connection with the token as it is now; Kopf asks again when it is refused."""
         token = (self._directory / "token").read_text().strip()
-        return kopf.ConnectionInfo(server=self.server, ca_path=str(self._directory / "ca.crt"), token=token)
+        return LiveConnection(server=self.server, token=token, tls=self._tls, stamps=self._tls.stamps())
 
 
 class Kubeconfig:
@@ -89,14 +107,20 @@ class Kubeconfig:
     def __init__(self, path: str | None, context: str | None) -> None:
         self._path = path
         self._context = context
-        self._configuration = self._load()
-        self.server = str(self._configuration.host).rstrip("/")
         self._header: str | None = None
         self._read_at = float("-inf")
+        self._take(self._load())
+
+    def _take(self, configuration: Any) -> None:
+        self.server = str(configuration.host).rstrip("/")
+        self.proxy = configuration.proxy
+        self._configuration = configuration
+        self._tls = _tls_of(configuration)
+        self._ssl = LiveContext(self._tls) if self.server.startswith("https:") else None
 
     def ssl_context(self) -> ssl.SSLContext | None:
         """Return a context with the authority and client certificate that the kubeconfig names."""
-        return _tls_of(self._configuration)
+        return self._ssl
 
     async def authorization(self) -> str | None:
         """Return the token, asked for again once a minute; an exec plugin runs beside the event loop."""
@@ -107,7 +131,7 @@ class Kubeconfig:
 
     def expire(self) -> None:
         """Read the kubeconfig again, and with it run the exec plugin again."""
-        self._configuration = self._load()
+        self._take(self._load())
         self._read_at = float("-inf")
 
     def for_kopf(self) -> kopf.ConnectionInfo:
@@ -116,39 +140,47 @@ class Kubeconfig:
         Everything is read anew, since Kopf ends when it is given what was refused before.
         """
         self.expire()
-        configuration = self._configuration
         scheme, _, token = (self._ask() or "").partition(" ")
-        return kopf.ConnectionInfo(
+        return LiveConnection(
             server=self.server,
-            ca_path=configuration.ssl_ca_cert,
-            insecure=not configuration.verify_ssl,
             scheme=scheme or None,
             token=token or None,
-            certificate_path=configuration.cert_file,
-            private_key_path=configuration.key_file,
+            proxy_url=self.proxy,
+            tls=self._tls,
+            stamps=self._tls.stamps(),
         )
 
     def _ask(self) -> str | None:
-        try:
+        with self._reading():
             # The second name is what the library said before its version 36.
             header = self._configuration.get_api_key_with_prefix("BearerToken", "authorization")
-        except Exception as error:
-            # Identity providers fail in as many ways as there are.
-            raise self._unusable(error) from error
         return None if header is None else str(header)
 
     def _load(self) -> Any:
+        if not any(Path(path).expanduser().exists() for path in self._where().split(os.pathsep)):
+            raise self._unusable(FileNotFoundError("it does not exist"))
         # Imported here, since it costs 0.7 s and 46 MB that a pod with a service account need not pay.
         from kubernetes import client, config
 
         configuration = client.Configuration()
-        try:
+        # The library would take one from the environment; what counts here is the kubeconfig.
+        configuration.proxy = None
+        with self._reading():
             config.load_kube_config(self._where(), self._context, configuration, persist_config=False)
-            _tls_of(configuration)
-        except Exception as error:
-            # The library raises whatever its YAML parser and its dictionaries do.
-            raise self._unusable(error) from error
+            _check_proxy(configuration.proxy)
+            _tls_of(configuration).context()
         return configuration
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Make one error of ours of all that may go wrong: the library raises whatever its parsers and plugins do."""
+        with _PluginErrors() as plugin:
+            try:
+                yield
+            except Exception as error:
+                raise self._unusable(error) from error
+        if plugin.errors:
+            raise self._unusable(RuntimeError(f"its exec plugin failed: {plugin.errors[0]}"))
 
     def _where(self) -> str:
         return self._path or os.environ.get("KUBECONFIG") or "~/.kube/config"
@@ -162,13 +194,39 @@ class Kubeconfig:
         return CredentialsError(f"{name}: {where!r} cannot be used: {why}")
 
 
-def _tls_of(configuration: Any) -> ssl.SSLContext | None:
-    if not str(configuration.host).startswith("https:"):
-        return None
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file)
-    return context
+class _PluginErrors(logging.Filter):
+    """Catches that an exec plugin failed, which the kubernetes library only logs, to go on without credentials."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.errors: list[str] = []
+        self._thread = threading.get_ident()
+
+    def __enter__(self) -> "_PluginErrors":
+        logging.getLogger().addFilter(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger().removeFilter(self)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep the error to ourselves; let everything else pass."""
+        if record.module != "kube_config" or record.levelno < logging.ERROR or record.thread != self._thread:
+            return True
+        self.errors.append(record.getMessage().removeprefix("exec: "))
+        return False
+
+
+def _check_proxy(proxy: str | None) -> None:
+    if proxy is not None and urlsplit(proxy).scheme != "http":
+        raise ValueError(f"proxy-url {proxy!r} is no http:// URL, and no other kind of proxy is supported")
+
+
+def _tls_of(configuration: Any) -> TlsOptions:
+    return TlsOptions(
+        authority=configuration.ssl_ca_cert,
+        certificate=configuration.cert_file,
+        key=configuration.key_file,
+        verify=configuration.verify_ssl,
+        server_name=configuration.tls_server_name,
+    )

@@ -51,6 +51,10 @@ class ExecPlugin:
         """Have it fail from now on."""
         (self._folder / "broken").touch()
 
+    def mend(self) -> None:
+        """Have it work again."""
+        (self._folder / "broken").unlink()
+
     @property
     def runs(self) -> int:
         """How often it ran."""

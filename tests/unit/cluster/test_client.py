@@ -22,6 +22,8 @@ Observed = list[tuple[str, str, int]]
 class Token:
     """Credentials that are renewed when they are refused: the next of these tokens, then the last one for ever."""
 
+    proxy: str | None = None
+
     def __init__(self, server: str, *tokens: str, fails: Exception | None = None) -> None:
         self.server = server
         self.expired = 0

@@ -1,10 +1,11 @@
 """Credentials from a kubeconfig, and what is said when it cannot be used."""
 
 import base64
+import logging
+import threading
 from pathlib import Path
 from typing import Any
 
-import kopf
 import pytest
 
 from taintkeeper.cluster import credentials
@@ -25,9 +26,8 @@ async def test_a_token_is_sent_to_us_and_to_kopf(tmp_path: Path) -> None:
     found = load_credentials(str(path), None)
     assert found.server == "https://k8s.example.com:6443"
     assert await found.authorization() == "Bearer s3cret"
-    assert found.for_kopf() == kopf.ConnectionInfo(
-        server="https://k8s.example.com:6443", scheme="Bearer", token="s3cret", insecure=False
-    )
+    info = found.for_kopf()
+    assert (info.server, info.scheme, info.token) == ("https://k8s.example.com:6443", "Bearer", "s3cret")
 
 
 async def test_a_token_file_is_read_again_when_the_token_was_refused(tmp_path: Path) -> None:
@@ -94,6 +94,70 @@ async def test_an_exec_plugins_token_that_expired_is_renewed_unasked(
     assert await found.authorization() == "Bearer second"
 
 
+def test_an_exec_plugin_that_fails_is_told_with_what_it_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    plugin = ExecPlugin(tmp_path)
+    plugin.fail()
+    path = kubeconfig(tmp_path / "config", user=plugin.user)
+    with pytest.raises(CredentialsError) as caught:
+        load_credentials(str(path), None)
+    failed = "its exec plugin failed: process returned 1. no network"
+    assert str(caught.value) == f"--kubeconfig: {str(path)!r} cannot be used: {failed}"
+    assert caplog.messages == []
+
+
+def test_an_exec_plugin_that_is_not_there_is_told_by_its_name(tmp_path: Path) -> None:
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "no-such-plugin"}}
+    path = kubeconfig(tmp_path / "config", user=user)
+    with pytest.raises(CredentialsError, match=r"its exec plugin failed: .*no-such-plugin"):
+        load_credentials(str(path), None)
+
+
+async def test_an_exec_plugin_that_fails_later_is_told_each_time_until_it_works(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plugin = ExecPlugin(tmp_path)
+    plugin.hand_out(token="first", expirationTimestamp="2020-01-01T00:00:00Z")
+    found = Kubeconfig(str(kubeconfig(tmp_path / "config", user=plugin.user)), None)
+    plugin.fail()
+    for _ in range(2):
+        with pytest.raises(CredentialsError, match=r"its exec plugin failed: .*no network"):
+            await found.authorization()
+        with pytest.raises(CredentialsError, match=r"its exec plugin failed: .*no network"):
+            found.expire()
+        with pytest.raises(CredentialsError, match=r"its exec plugin failed: .*no network"):
+            found.for_kopf()
+    plugin.mend()
+    plugin.hand_out(token="second")
+    assert await found.authorization() == "Bearer second"
+    logging.getLogger().error("everybody else's errors are logged as ever")
+    assert caplog.messages == ["everybody else's errors are logged as ever"]
+
+
+async def test_the_plugin_of_somebody_else_may_fail_at_the_same_time(caplog: pytest.LogCaptureFixture) -> None:
+    record = logging.LogRecord("root", logging.ERROR, "/kubernetes/kube_config.py", 1, "exec: failed", None, None)
+    with credentials._PluginErrors() as caught:
+        other = threading.Thread(target=_log, args=(record,))
+        other.start()
+        other.join()
+    assert (caught.errors, caplog.messages) == ([], ["exec: failed"])
+
+
+def _log(record: logging.LogRecord) -> None:
+    record.thread = threading.get_ident()
+    logging.getLogger().handle(record)
+
+
+async def test_a_proxy_of_the_environment_is_not_taken_for_one_of_the_kubeconfig(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
+    path = kubeconfig(tmp_path / "config")
+    assert Kubeconfig(str(path), None).proxy is None
+    kubeconfig(path, **{"proxy-url": "http://127.0.0.1:2"})
+    found = Kubeconfig(str(path), None)
+    assert (found.proxy, found.for_kopf().proxy_url) == ("http://127.0.0.1:2", "http://127.0.0.1:2")
+
+
 async def test_a_source_of_tokens_that_breaks_is_one_error_of_ours(tmp_path: Path) -> None:
     found = Kubeconfig(str(kubeconfig(tmp_path / "config", user={"token": "old"})), None)
 
@@ -150,13 +214,15 @@ GARBAGE = base64.b64encode(b"garbage").decode()
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        pytest.param(None, "No configuration found", id="missing"),
+        pytest.param(None, "it does not exist", id="missing"),
         pytest.param("", "empty", id="empty"),
         pytest.param("a: [", "expected", id="bad YAML"),
         pytest.param("just text", "", id="no mapping"),
         pytest.param("apiVersion: v1\nkind: Config\n", "current-context", id="nothing in it"),
         pytest.param({"user": {"client-certificate": "/missing"}}, "/missing", id="missing certificate"),
         pytest.param({"certificate-authority": "/missing"}, "/missing", id="missing authority"),
+        pytest.param({"proxy-url": "socks5://127.0.0.1:1080"}, "proxy-url 'socks5://127.0.0.1:1080'", id="SOCKS proxy"),
+        pytest.param({"proxy-url": "https://127.0.0.1:1080"}, "proxy-url 'https://127.0.0.1:1080'", id="HTTPS proxy"),
         pytest.param({"certificate-authority-data": "%%"}, "", id="authority that is not base64"),
         pytest.param({"certificate-authority-data": GARBAGE}, "", id="authority that is no certificate"),
         pytest.param(
@@ -184,7 +250,7 @@ def test_a_kubeconfig_that_cannot_be_used_is_told_in_one_line_that_names_it(
 
 
 def test_a_kubeconfig_that_nobody_named_is_told_by_where_it_was_looked_for() -> None:
-    with pytest.raises(CredentialsError, match=r"^kubeconfig: '~/.kube/config' cannot be used: "):
+    with pytest.raises(CredentialsError, match=r"^kubeconfig: '~/.kube/config' cannot be used: it does not exist$"):
         load_credentials(None, None)
 
 

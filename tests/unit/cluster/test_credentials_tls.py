@@ -2,17 +2,19 @@
 
 import base64
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 import trustme
 from aiohttp import web
+from kopf._cogs.clients.auth import APIContext
 
 from taintkeeper.cluster.client import ApiClient, Call, UnreachableError
 from taintkeeper.cluster.credentials import Credentials, Kubeconfig, ServiceAccount
-from tests.unit.cluster.http_server import Served, serving
+from tests.unit.cluster.http_server import Served, serving, tunnel
 from tests.unit.cluster.kubeconfigs import ExecPlugin, kubeconfig
 
 GET = Call("GET", "/api/v1/nodes", "list", "nodes")
@@ -24,10 +26,6 @@ KEY = CLIENT.private_key_pem.bytes()
 
 def encoded(content: bytes) -> str:
     return base64.b64encode(content).decode()
-
-
-def content_of(path: Any) -> bytes:
-    return Path(path).read_bytes()
 
 
 async def _who(request: web.Request) -> web.Response:
@@ -56,6 +54,17 @@ async def ask(credentials: Credentials) -> bytes:
         await client.close()
 
 
+async def ask_as_kopf(credentials: Credentials) -> bytes:
+    """Ask with a session that Kopf makes for itself of what it is given."""
+    info = credentials.for_kopf()
+    context = APIContext(info)
+    try:
+        async with context.session.get(f"{info.server}/api/v1/nodes") as response:
+            return await response.read()
+    finally:
+        await context.close()
+
+
 async def test_a_service_account_trusts_the_clusters_authority_and_sends_its_token(
     api: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -64,7 +73,8 @@ async def test_a_service_account_trusts_the_clusters_authority_and_sends_its_tok
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(api.port))
     await ask(ServiceAccount(tmp_path))
-    assert api.authorizations() == ["Bearer s3cret"]
+    await ask_as_kopf(ServiceAccount(tmp_path))
+    assert api.authorizations() == ["Bearer s3cret"] * 2
 
 
 async def test_a_service_account_trusts_nobody_else(
@@ -77,6 +87,37 @@ async def test_a_service_account_trusts_nobody_else(
     with pytest.raises(UnreachableError, match=r"(?i)certificate"):
         await ask(ServiceAccount(tmp_path))
     assert api.authorizations() == []
+
+
+@pytest.mark.parametrize("asking", [ask, ask_as_kopf], ids=["we", "Kopf"])
+@pytest.mark.parametrize("name", [None, "k8s.internal"], ids=["by its address", "by the name given"])
+async def test_the_servers_name_may_differ_from_its_address(
+    tmp_path: Path, name: str | None, asking: Callable[[Credentials], Awaitable[bytes]]
+) -> None:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    AUTHORITY.issue_cert("k8s.internal").configure_cert(context)
+    cluster = {"certificate-authority-data": encoded(AUTHORITY.cert_pem.bytes())}
+    cluster |= {"tls-server-name": name} if name else {}
+    async with serving(_who, context) as served:
+        found = Kubeconfig(str(kubeconfig(tmp_path / "config", server=served.url, **cluster)), None)
+        if name is None:
+            with pytest.raises((UnreachableError, aiohttp.ClientError), match=r"(?i)certificate"):
+                await asking(found)
+        else:
+            assert await asking(found) == b'{"names": []}'
+
+
+@pytest.mark.parametrize("asking", [ask, ask_as_kopf], ids=["we", "Kopf"])
+async def test_a_proxy_may_lead_to_the_server(
+    api: Served, tmp_path: Path, asking: Callable[[Credentials], Awaitable[bytes]]
+) -> None:
+    async with tunnel(to=api.port) as proxy:
+        cluster = {"certificate-authority-data": encoded(AUTHORITY.cert_pem.bytes()), "proxy-url": proxy.url}
+        # Nothing listens at this address: only the proxy knows better.
+        path = kubeconfig(tmp_path / "config", server="https://127.0.0.1:1", user={"token": "s3cret"}, **cluster)
+        await asking(Kubeconfig(str(path), None))
+    assert proxy.asked == ["CONNECT 127.0.0.1:1 HTTP/1.1"]
+    assert api.authorizations() == ["Bearer s3cret"]
 
 
 @pytest.mark.parametrize("inline", [False, True], ids=["in files", "in the kubeconfig"])
@@ -92,14 +133,8 @@ async def test_a_client_certificate_proves_who_we_are_to_us_and_to_kopf(
     found = Kubeconfig(str(kubeconfig(tmp_path / "config", server=api.url, user=user, **cluster)), None)
     assert await ask(found) == b'{"names": ["taintkeeper"]}'
     assert api.authorizations() == [None]
-    info = found.for_kopf()
-    assert (info.server, info.token, info.scheme, info.insecure) == (api.url, None, None, False)
-    for given_path, name in (
-        (info.ca_path, "certificate-authority"),
-        (info.certificate_path, "client-certificate"),
-        (info.private_key_path, "client-key"),
-    ):
-        assert content_of(given_path) == parts[name]
+    assert await ask_as_kopf(found) == b'{"names": ["taintkeeper"]}'
+    assert api.authorizations() == [None, None]
 
 
 async def test_an_exec_plugin_may_hand_out_a_certificate(api: Served, tmp_path: Path) -> None:
@@ -115,6 +150,8 @@ async def test_a_stranger_is_not_trusted(api: Served, tmp_path: Path) -> None:
     path = kubeconfig(tmp_path / "config", server=api.url, user={"token": "s3cret"}, **authority)
     with pytest.raises(UnreachableError, match=r"(?i)certificate"):
         await ask(Kubeconfig(str(path), None))
+    with pytest.raises(aiohttp.ClientConnectorCertificateError):
+        await ask_as_kopf(Kubeconfig(str(path), None))
     assert api.authorizations() == []
 
 
@@ -123,8 +160,8 @@ async def test_verification_can_be_switched_off_as_for_kubectl(api: Served, tmp_
     path = kubeconfig(tmp_path / "config", server=api.url, user={"token": "s3cret"}, **insecure)
     found = Kubeconfig(str(path), None)
     await ask(found)
-    assert api.authorizations() == ["Bearer s3cret"]
-    assert found.for_kopf().insecure
+    await ask_as_kopf(found)
+    assert api.authorizations() == ["Bearer s3cret"] * 2
 
 
 def test_plain_http_needs_no_context(tmp_path: Path) -> None:
