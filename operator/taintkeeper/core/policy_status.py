@@ -72,7 +72,7 @@ class PolicyReporter:
             blocked=numbers.blocked,
             evicted=self._before[name][1] + numbers.evicted,
             exempt=numbers.exempt,
-            conditions=tuple(keep_time(each, before and before.condition(each.type)) for each in conditions),
+            conditions=tuple(keep_time(each, before.condition(each.type) if before else None) for each in conditions),
         )
 
 
