@@ -214,10 +214,9 @@ class PolicyGone:
 
 @dataclass(frozen=True, slots=True)
 class WritePolicyStatus:
-    """Write this status to the policy with this UID."""
+    """Write this status to the policy."""
 
     name: str
-    uid: str
     status: PolicyStatus
 
 

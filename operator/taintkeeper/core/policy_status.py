@@ -49,7 +49,7 @@ class PolicyReporter:
         """Return the statuses to write now. Call it only while what is known of nodes and pods can be relied on."""
         for name in self._tally.take_touched():
             self._reporter.touch(name)
-        return [WritePolicyStatus(*write) for write in self._reporter.due(now)]
+        return [WritePolicyStatus(name, status) for name, _, status in self._reporter.due(now)]
 
     def wake_at(self) -> float | None:
         """Return when to call :meth:`due` again, in seconds since the epoch."""
