@@ -63,6 +63,18 @@ class RuntimeMetrics:
         """Count an event that could not be sent."""
         self._dropped.inc()
 
+    def observe_leadership(self, name: str, leads: Callable[[], bool]) -> None:
+        """Serve whether we hold the Lease of this name; for those who have an election."""
+        ours = Gauge("taintkeeper_leader", "1 while this process leads and may write.", registry=self.registry)
+        theirs = Gauge(
+            "leader_election_master_status",
+            "The same under the name that client-go has for it.",
+            ["name"],
+            registry=self.registry,
+        )
+        for gauge in (ours, theirs.labels(name)):
+            gauge.set_function(lambda: float(leads()))
+
     def observe_freshness(self, last_heard: Callable[[], Mapping[str, float]], fresh: Callable[[], bool]) -> None:
         """Serve how old our knowledge is; ``last_heard`` is on the event loop's clock, by resource."""
         self.registry.register(_FreshnessCollector(last_heard, fresh))

@@ -4,11 +4,10 @@ Data flows one way: the views feed the controllers, the controllers write to the
 """
 
 import asyncio
-import gc
 import logging
-import os
 import signal
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Any
@@ -25,6 +24,7 @@ from taintkeeper.cluster.leases import read_lease
 from taintkeeper.cluster.live import read_node
 from taintkeeper.cluster.status_writer import ApiStatusWriter, DryStatusWriter, StatusWriter
 from taintkeeper.cluster.writer import ApiWriter, Writer
+from taintkeeper.collector import collect_later
 from taintkeeper.controllers.node_health import NodeHealth
 from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.permissions import Permissions
@@ -39,6 +39,7 @@ from taintkeeper.core.objects import Node
 from taintkeeper.core.rivals import rivals_of
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates
+from taintkeeper.leadership import Leadership, own_pod
 from taintkeeper.metrics import RuntimeMetrics
 from taintkeeper.serving import Servers
 from taintkeeper.settings import NODE_HEALTH, NODE_TAINT, TAINT_EVICTION, Settings
@@ -48,14 +49,13 @@ logger = logging.getLogger("taintkeeper")
 
 ACCESS_SECONDS = 10.0
 FAREWELL_SECONDS = 2.0
-COLLECTOR_SECONDS = 120.0
 PULSE_SECONDS = 1.0
 READING = frozenset({"get", "list", "watch"})
 EVENT_PERMISSIONS = (Permission("create", "events"), Permission("patch", "events"))
 
 
 class Taintkeeper:
-    """The operator: :meth:`start`, then :meth:`serve` once :meth:`wait_for_access` returns, and :meth:`stop`."""
+    """The operator: ``start``, ``wait_for_access``, ``wait_for_leadership`` and ``serve`` it, and ``stop`` it."""
 
     def __init__(self, settings: Settings, credentials: Credentials) -> None:
         self.failure: BaseException | None = None
@@ -65,7 +65,8 @@ class Taintkeeper:
         self._clock = SteadyClock()
         self._random = Random()
         self._metrics = RuntimeMetrics(dry_run=settings.dry_run)
-        self._client = ApiClient(credentials, observe=self._requested)
+        self._leadership = Leadership(settings, observe=self._metrics.request, send=self._send)
+        self._client = ApiClient(credentials, observe=self._requested, fence=self._leadership.leads)
         self._dry_writer = DryWriter(self._echo) if settings.dry_run else None
         self._writer: Writer = self._dry_writer or ApiWriter(self._client)
         self._dry_status_writer = DryStatusWriter(self._echo) if settings.dry_run else None
@@ -94,9 +95,11 @@ class Taintkeeper:
         # Beside a dry run, somebody else should do the work.
         nodes = not settings.dry_run and (self._node_taint or self._node_health) is not None
         evictions = not settings.dry_run and self._eviction is not None
-        self._rivals = Rivals(rivals_of(nodes=nodes, evictions=evictions), around, self._client, _own_pod())
+        self._rivals = Rivals(rivals_of(nodes=nodes, evictions=evictions), around, self._client, own_pod())
         self._permissions = Permissions(self._client, self._needed(), around.registry, self._random)
         self._metrics.observe_freshness(self._views.last_heard, lambda: not self._views.stale())
+        if self._leadership.elected:
+            self._metrics.observe_leadership(settings.leader_elect_resource_name, self._leadership.leads)
 
     async def start(self) -> None:
         """Serve probes and metrics; raises OSError where an address cannot be had."""
@@ -117,13 +120,21 @@ class Taintkeeper:
             await asyncio.sleep(ACCESS_SECONDS)
         self._missing = None
         names = ", ".join(sorted(self._settings.controllers))
-        mode = "dry run: nothing is written" if self._settings.dry_run else "at work"
+        alone = "dry run: nothing is written" if self._settings.dry_run else "at work"
+        mode = "at work once elected" if self._leadership.elected else alone
         logger.info("connected to %s; controllers %s; %s", self._server, names, mode)
+
+    async def wait_for_leadership(self) -> None:
+        """Wait until no other process does what we would do. Nothing is watched meanwhile: to lead is to start."""
+        await self._leadership.acquire()
+        if self._leadership.elected:
+            # That may have taken weeks, for some of which the machine slept.
+            self._clock.wake_up()
+            with suppress(UnreachableError):
+                self._set_clock(await self._client.server_time())
 
     def serve(self) -> None:
         """Start watching; what must be done is done from then on."""
-        # The first lists make nothing but garbage that lives: collecting it would double their time.
-        gc.disable()
         for name, run in self._views.tasks().items():
             self._spawn(run(), f"watch of {name}")
         for name, run in self._rivals.tasks().items():
@@ -131,19 +142,20 @@ class Taintkeeper:
         self._spawn(self._permissions.run(), "permissions")
         self._spawn(self._events.run(), "events")
         self._spawn(self._notice_absences(), "pulse")
-        self._spawn(self._collect_garbage_later(), "collector")
+        self._spawn(collect_later(self._views.stale), "collector")
 
     async def stop(self) -> None:
-        """Stop deciding, then writing, then reporting, and close every connection."""
-        for controller in self._controllers():
-            await controller.stop()
-        await self._rivals.stop()
+        """Stop deciding, then writing, then reporting; the Lease is given back when nothing is under way any more."""
+        await asyncio.gather(*(each.stop() for each in (*self._controllers(), self._rivals)))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._leadership.resign()
         await self._events.drain(FAREWELL_SECONDS)
-        await self._servers.stop()
+        settled = await self._client.settle(FAREWELL_SECONDS)
         await self._client.close()
+        await self._leadership.end(release=settled)
+        await self._servers.stop()
 
     def node_event(self, event: Mapping[str, Any]) -> None:
         """Take in a watch event of a node, as Kopf hands it to its handlers."""
@@ -161,7 +173,8 @@ class Taintkeeper:
         """Return what keeps us from doing our work, by check; None where all is well."""
         stale = ", ".join(self._views.stale())
         access = self._missing or self._permissions.missing
-        return self.health() | {"access": access, "watches": f"{stale} not up to date" if stale else None}
+        watches = {} if self._leadership.standby else {"watches": f"{stale} not up to date" if stale else None}
+        return self.health() | {"access": access} | watches | self._leadership.checks()
 
     def _controllers(self) -> list[NodeTaint | NodeHealth | TaintEviction]:
         return [each for each in (self._node_taint, self._node_health, self._eviction) if each is not None]
@@ -203,7 +216,7 @@ class Taintkeeper:
         options = EvictionOptions(
             concurrency=self._settings.max_concurrent_evictions,
             confirm_seconds=float("inf") if self._settings.dry_run else 60.0,
-            own=_own_pod(),
+            own=own_pod(),
             rates=self._rates(),
         )
         return TaintEviction(options, around, partial(read_node, self._client))
@@ -212,7 +225,7 @@ class Taintkeeper:
         needed = {permission for each in self._controllers() for permission in each.permissions}
         if self._settings.dry_run:
             return {permission for permission in needed if permission.verb in READING}
-        return needed | set(EVENT_PERMISSIONS) | set(Rivals.permissions)
+        return needed | set(EVENT_PERMISSIONS) | set(Rivals.permissions) | set(self._leadership.permissions)
 
     async def _find_missing(self) -> str | None:
         try:
@@ -282,17 +295,3 @@ class Taintkeeper:
         self.failure = error
         logger.critical("internal error, ending: %r", error, exc_info=error)
         signal.raise_signal(signal.SIGTERM)
-
-    async def _collect_garbage_later(self) -> None:
-        until = self._clock() + COLLECTOR_SECONDS
-        while self._views.stale() and self._clock() < until:  # noqa: ASYNC110 - once, at the start
-            await asyncio.sleep(0.5)
-        gc.collect()
-        gc.freeze()
-        gc.enable()
-
-
-def _own_pod() -> tuple[str, str] | None:
-    """Return namespace and name of the pod that we are, where the manifest tells."""
-    name, namespace = os.environ.get("POD_NAME"), os.environ.get("POD_NAMESPACE")
-    return (namespace, name) if name and namespace else None

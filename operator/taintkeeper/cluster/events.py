@@ -36,6 +36,7 @@ class Subject:
     name: str
     uid: str
     namespace: str = ""
+    api_version: str = "v1"
 
 
 Identity = tuple[Subject, str, str, str]
@@ -214,7 +215,7 @@ def _path(notice: Notice) -> str:
 
 def _event(series: _Series, message: str, now: float) -> dict[str, Any]:
     notice, subject = series.notice, series.notice.subject
-    involved = {"apiVersion": "v1", "kind": subject.kind, "name": subject.name, "uid": subject.uid}
+    involved = {"apiVersion": subject.api_version, "kind": subject.kind, "name": subject.name, "uid": subject.uid}
     if subject.namespace:
         involved["namespace"] = subject.namespace
     return {
