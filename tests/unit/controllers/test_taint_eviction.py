@@ -231,14 +231,25 @@ async def test_it_is_busy_while_evictions_are_due_or_under_way() -> None:
     assert busy == [False, False, True, True, False]
 
 
-async def test_it_is_busy_while_the_api_server_has_it_wait() -> None:
+async def test_it_is_busy_while_a_node_is_read_for_evictions_that_are_due() -> None:
+    bench = EvictionBench()
+    bench.feed(*pods(20), TAINTED, FRESH)
+    assert (bench.writer.tries, bench.controller.busy) == ({}, True)
+    await asyncio.sleep(1.0)
+    assert (len(bench.writer.tries), bench.controller.busy) == (20, False)
+
+
+async def test_it_is_not_busy_while_the_api_server_has_it_wait() -> None:
     slow_down = replace(THROTTLED, retry_after=60.0)
-    bench = EvictionBench(ScriptedWriter(answer=lambda _, tries: ACCEPTED if tries else slow_down))
-    bench.feed(*pods(1), TAINTED, FRESH)
+    writer = ScriptedWriter(answer=lambda _, tries: ACCEPTED if tries else slow_down, seconds=lambda _: 1.0)
+    bench = EvictionBench(writer)
+    bench.feed(*pods(20), TAINTED, FRESH)
+    await asyncio.sleep(0.9)
+    assert (bench.writer.under_way, bench.controller.busy) == (16, True)
     await asyncio.sleep(30.0)
-    assert (bench.writer.under_way, bench.controller.busy) == (0, True)
-    await asyncio.sleep(60.0)
-    assert not bench.controller.busy
+    assert (bench.writer.under_way, bench.controller.busy) == (0, False)
+    await asyncio.sleep(31.0)
+    assert bench.controller.busy
 
 
 @pytest.mark.reported("NVIDIA/NVSentinel#1415", "draino#116")

@@ -48,9 +48,14 @@ class TaintEviction:
 
     @property
     def busy(self) -> bool:
-        """Whether evictions are due or under way that must not wait for anything less important."""
-        counts = self._engine.queue.tracks.counts
-        return counts[State.READY] + counts[State.POSTED] > 0
+        """Whether evictions are due or under way that must not wait for anything less important.
+
+        Where pods stand in line and yet none is under way, they have to wait themselves: for a pause to be over that
+        the API server asked for, or for fresh knowledge. Pods whose node is being read stand in no line.
+        """
+        tracks = self._engine.queue.tracks
+        being_read = tracks.counts[State.READY] > 0 and tracks.next_is_own() is None
+        return tracks.counts[State.POSTED] > 0 or being_read
 
     def feed(self, event: m.EvictionInput) -> None:
         """Take in an event and act on it."""
