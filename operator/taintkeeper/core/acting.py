@@ -8,9 +8,10 @@ DefaultTolerationSeconds would have given them.
 from collections.abc import Iterable
 
 from taintkeeper.core.objects import NO_EXECUTE, Pod, Taint, Toleration
-from taintkeeper.core.policies import NO_TRAITS, Decision, Mode, Policy, Traits
+from taintkeeper.core.policies import Decision, Mode, Policy
 from taintkeeper.core.policy_book import PolicyBook
 from taintkeeper.core.tolerations import first_match
+from taintkeeper.core.traits import NO_TRAITS, Traits
 
 
 def acting(

@@ -5,7 +5,7 @@ A pod names its claims only; which volume a claim is bound to stands in the volu
 
 from collections.abc import Iterable
 
-from taintkeeper.core.policies import Trait, Traits
+from taintkeeper.core.traits import Trait, Traits
 
 Claim = tuple[str, str]
 

@@ -11,8 +11,8 @@ from taintkeeper.core.first_seen import UNREACHABLE
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint
 from taintkeeper.core.rules import RuleCondition
 from taintkeeper.core.selectors import Selector
+from taintkeeper.core.traits import EVICT_ANNOTATION, NO_TRAITS, Trait, Traits
 
-EVICT_ANNOTATION = "taintkeeper.io/evict"
 BLOCKED_SECONDS = 300.0
 EVERYTHING = Selector()
 
@@ -25,18 +25,6 @@ class Mode(StrEnum):
     DELETE = "Delete"
     IGNORE = "Ignore"
 
-
-class Trait(StrEnum):
-    """What a pod may have about it that exempts it from eviction; the values are metric labels."""
-
-    ANNOTATED = "annotation"
-    UNMANAGED = "unmanaged"
-    DAEMON_SET = "daemon-set"
-    LOCAL_STORAGE = "local-storage"
-
-
-Traits = frozenset[Trait]
-NO_TRAITS: Traits = frozenset()
 
 MODE_IGNORE = "policy"
 NAMESPACE_UNKNOWN = "namespace-unknown"

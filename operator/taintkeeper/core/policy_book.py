@@ -13,15 +13,13 @@ from taintkeeper.core.policies import (
     EVERYTHING,
     MODE_IGNORE,
     NAMESPACE_UNKNOWN,
-    NO_TRAITS,
     Decision,
     Mode,
     Policy,
     PolicySeen,
     TaintPattern,
-    Trait,
-    Traits,
 )
+from taintkeeper.core.traits import NO_TRAITS, Trait, Traits
 
 Labels = Mapping[str, str]
 MOST_ANSWERS = 50_000

@@ -8,9 +8,10 @@ import pytest
 
 from taintkeeper.cluster.policy_wire import decode_namespace, decode_policy, encode_policy_status
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE
-from taintkeeper.core.policies import Mode, Policy, PolicyStatus, TaintPattern, Trait
+from taintkeeper.core.policies import Mode, Policy, PolicyStatus, TaintPattern
 from taintkeeper.core.rules import RuleCondition
 from taintkeeper.core.selectors import Requirement, Selector
+from taintkeeper.core.traits import Trait
 from tests.policy_specs import BAD, DEFAULTS, GOOD, taint
 
 META = {"name": "p", "uid": "u", "resourceVersion": "12", "generation": 3}

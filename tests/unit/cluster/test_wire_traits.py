@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from taintkeeper.cluster.wire.traits import OwnerWire, VolumeWire, decode_local_volume, pod_claims, pod_traits
-from taintkeeper.core.policies import Trait
+from taintkeeper.core.traits import Trait
 from tests.unit.cluster import wires
 
 REPLICA_SET = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}

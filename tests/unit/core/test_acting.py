@@ -4,7 +4,8 @@ import pytest
 
 from taintkeeper.core.acting import acting, deletes_at, toleration_for
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
-from taintkeeper.core.policies import Decision, Mode, Policy, Trait
+from taintkeeper.core.policies import Decision, Mode, Policy
+from taintkeeper.core.traits import Trait
 from tests.unit.core.builders import BAR, FOO, FOREIGN, lasting, pod
 from tests.unit.core.policy_bench import MAINTENANCE, SCHEDULING, book, labels, policy
 

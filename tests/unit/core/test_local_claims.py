@@ -1,7 +1,7 @@
 """Which claims have their data on a node."""
 
 from taintkeeper.core.local_claims import LocalClaims
-from taintkeeper.core.policies import NO_TRAITS, Trait
+from taintkeeper.core.traits import NO_TRAITS, Trait
 
 DATA = ("ns", "data")
 MORE = ("ns", "more")

@@ -6,9 +6,10 @@ import pytest
 
 from taintkeeper.core.first_seen import UNREACHABLE
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint
-from taintkeeper.core.policies import DEFAULTS, Decision, Mode, Policy, TaintPattern, Trait, any_matches
+from taintkeeper.core.policies import DEFAULTS, Decision, Mode, Policy, TaintPattern, any_matches
 from taintkeeper.core.policy_checks import find_fault
 from taintkeeper.core.selectors import Requirement, Selector
+from taintkeeper.core.traits import Trait
 from tests.unit.core.policy_bench import policy, seen
 
 SECONDS = 31_536_000

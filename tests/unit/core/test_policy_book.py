@@ -4,8 +4,9 @@ import pytest
 
 from taintkeeper.core import policy_book
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint
-from taintkeeper.core.policies import NO_TRAITS, Mode, Policy, TaintPattern, Trait, Traits
+from taintkeeper.core.policies import Mode, Policy, TaintPattern
 from taintkeeper.core.policy_book import PolicyBook
+from taintkeeper.core.traits import NO_TRAITS, Trait, Traits
 from tests.unit.core.builders import FOO, FOREIGN, not_ready, pod, reported, unreachable
 from tests.unit.core.policy_bench import MAINTENANCE, SCHEDULING, book, labels, policy, seen
 

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Pod, Taint
-from taintkeeper.core.policies import DEFAULTS, EVERYTHING, Mode, Policy, TaintPattern, Trait
+from taintkeeper.core.policies import DEFAULTS, EVERYTHING, Mode, Policy, TaintPattern
 from taintkeeper.core.policy_book import PolicyBook
 from taintkeeper.core.selectors import Requirement, Selector
+from taintkeeper.core.traits import Trait
 from tests.unit.core.builders import pod, unreachable
 from tests.unit.core.policy_bench import policy, seen
 

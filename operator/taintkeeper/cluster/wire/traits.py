@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from taintkeeper.cluster.wire.common import Meta, Wire
-from taintkeeper.core.policies import EVICT_ANNOTATION, NO_TRAITS, Trait, Traits
+from taintkeeper.core.traits import EVICT_ANNOTATION, NO_TRAITS, Trait, Traits
 
 
 class OwnerWire(Wire, frozen=True):
