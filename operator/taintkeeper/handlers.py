@@ -16,6 +16,7 @@ import kopf
 
 from taintkeeper.cluster.credentials import Credentials, CredentialsError, load_credentials
 from taintkeeper.runtime import Taintkeeper
+from taintkeeper.serving import AddressError
 from taintkeeper.settings import Settings, SettingsError, parse_settings
 
 REGISTRY = kopf.get_default_registry()
@@ -116,8 +117,8 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
     except BaseException as error:
         # Kopf calls no clean-up handler for a start that failed or was interrupted.
         await runtime.stop()
-        if isinstance(error, OSError):
-            memo.fatal = f"--metrics-bind-address or --health-probe-bind-address cannot be served: {error}"
+        if isinstance(error, AddressError):
+            memo.fatal = str(error)
             raise kopf.PermanentError(memo.fatal) from error
         raise
     runtime.serve()

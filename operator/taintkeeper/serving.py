@@ -1,5 +1,6 @@
 """Serves metrics and probes over HTTP, for Prometheus and the kubelet."""
 
+import os
 from collections.abc import Awaitable, Callable, Mapping
 
 from aiohttp import web
@@ -9,6 +10,10 @@ from prometheus_client.exposition import choose_encoder
 Address = tuple[str, int]
 Checks = Callable[[], Mapping[str, str | None]]
 """Returns each check's name with what is wrong, or None where all is well."""
+
+
+class AddressError(OSError):
+    """An address cannot be served; the message names the flag, the address and what is wrong."""
 
 
 class Servers:
@@ -26,15 +31,21 @@ class Servers:
         healthy: Checks,
         ready: Checks,
     ) -> None:
-        """Serve ``/metrics`` and ``/healthz``, ``/readyz``; raises OSError where an address is taken."""
-        routes: dict[Address, list[web.RouteDef]] = {}
-        if metrics is not None:
-            routes.setdefault(metrics, []).append(web.get("/metrics", _metrics_handler(registry)))
-        if probes is not None:
-            probe_routes = [web.get("/healthz", _probe_handler(healthy)), web.get("/readyz", _probe_handler(ready))]
-            routes.setdefault(probes, []).extend(probe_routes)
-        for address, handlers in routes.items():
-            await self._serve(address, handlers)
+        """Serve ``/metrics`` and ``/healthz``, ``/readyz``; raises :class:`AddressError` where an address is taken."""
+        wanted = [
+            ("--metrics-bind-address", metrics, [web.get("/metrics", _metrics_handler(registry))]),
+            (
+                "--health-probe-bind-address",
+                probes,
+                [web.get("/healthz", _probe_handler(healthy)), web.get("/readyz", _probe_handler(ready))],
+            ),
+        ]
+        for address in dict.fromkeys(address for _, address, _ in wanted if address is not None):
+            here = [(flag, routes) for flag, where, routes in wanted if where == address]
+            try:
+                await self._serve(address, [route for _, routes in here for route in routes])
+            except (OSError, UnicodeError) as error:
+                raise _unusable(" and ".join(flag for flag, _ in here), address, error) from error
 
     async def stop(self) -> None:
         """Close every server."""
@@ -48,10 +59,21 @@ class Servers:
         await runner.setup()
         self._runners.append(runner)
         host, port = address
-        try:
-            await web.TCPSite(runner, host or None, port).start()
-        except UnicodeError as error:
-            raise OSError(f"{host!r} is no name of a host") from error
+        await web.TCPSite(runner, host or None, port).start()
+
+
+def _unusable(flags: str, address: Address, error: OSError | UnicodeError) -> AddressError:
+    host, port = address
+    text = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    match error:
+        case UnicodeError():
+            why = "that is no name of a host"
+        case OSError(errno=int(number)) if number > 0:
+            # The event loop's own words name the address once more.
+            why = os.strerror(number)
+        case _:
+            why = error.strerror or str(error)
+    return AddressError(f"{flags}: {text!r} cannot be served: {why}")
 
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry, Counter
 
-from taintkeeper.serving import Address, Servers
+from taintkeeper.serving import Address, AddressError, Servers
 
 Checks = dict[str, str | None]
 
@@ -122,18 +122,41 @@ async def test_nothing_is_served_where_nothing_was_asked_for() -> None:
 async def test_an_address_that_is_taken_is_an_error_and_leaves_nothing_behind(taken: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         busy, free = ("127.0.0.1", other.getsockname()[1]), ("127.0.0.1", free_port())
-        with pytest.raises(OSError, match=r"address"):
+        with pytest.raises(AddressError) as caught:
             async with serving(busy if taken == "metrics" else free, busy if taken == "probes" else free):
                 pytest.fail("it must not start")
+    flag = "metrics" if taken == "metrics" else "health-probe"
+    assert str(caught.value) == f"--{flag}-bind-address: '127.0.0.1:{busy[1]}' cannot be served: Address already in use"
     with socket.create_server(free):
         pass
 
 
+async def test_an_address_for_everything_that_is_taken_is_told_with_both_flags() -> None:
+    with socket.create_server(("::1", 0), family=socket.AF_INET6) as other:
+        busy = ("::1", other.getsockname()[1])
+        with pytest.raises(AddressError) as caught:
+            async with serving(busy, busy):
+                pytest.fail("it must not start")
+    assert str(caught.value).startswith(
+        f"--metrics-bind-address and --health-probe-bind-address: '[::1]:{busy[1]}' cannot be served: "
+    )
+
+
+async def test_a_port_that_is_taken_on_every_host_is_told_as_it_was_given() -> None:
+    with socket.create_server(("0.0.0.0", 0)) as other:
+        busy = ("", other.getsockname()[1])
+        with pytest.raises(AddressError, match=rf"^--metrics-bind-address: ':{busy[1]}' cannot be served: Address al"):
+            async with serving(busy, None):
+                pytest.fail("it must not start")
+
+
 @pytest.mark.parametrize("host", ["no-such-host.invalid", "..", "x" * 300])
 async def test_a_host_that_does_not_exist_is_an_error_of_the_same_kind(host: str) -> None:
-    with pytest.raises(OSError, match=r"."):
-        async with serving((host, free_port()), None):
+    port = free_port()
+    with pytest.raises(AddressError) as caught:
+        async with serving((host, port), None):
             pytest.fail("it must not start")
+    assert str(caught.value).startswith(f"--metrics-bind-address: '{host}:{port}' cannot be served: ")
 
 
 async def test_a_check_that_raises_fails_the_probe_and_nothing_else() -> None:
