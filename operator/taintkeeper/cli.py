@@ -29,16 +29,20 @@ from taintkeeper.settings import (
 logger = logging.getLogger("taintkeeper")
 
 RESTART_BACKOFF = Backoff(base=1.0, cap=60.0)
+LONG_RUN_SECONDS = 600.0
+"""After a run that was this long, what ended it is no longer the same fault again."""
 USAGE_ERROR = 2
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     about = "Taints nodes by their conditions and evicts what does not tolerate them, disruption budgets first."
-    parser = OneLineParser(prog="taintkeeper", description=about)
+    parser = OneLineParser(prog="taintkeeper", description=about, allow_abbrev=False)
     parser.add_argument("--version", action="version", version=f"taintkeeper {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    run = commands.add_parser("run", help="run the operator", description="Runs the operator until it is told to stop.")
+    does = "Runs the operator until it is told to stop."
+    # What is an abbreviation today may be another flag's name, or nobody's, in the next version.
+    run = commands.add_parser("run", help="run the operator", description=does, allow_abbrev=False)
     add_flags(run)
     return parser
 
@@ -66,6 +70,7 @@ async def run_operator(settings: Settings, credentials: Credentials) -> int:
     attempt = 0
     while True:
         memo = kopf.Memo(settings=settings, credentials=credentials)
+        began = asyncio.get_running_loop().time()
         error = await _run_once(memo, stopping)
         runtime = memo.get("runtime")
         if runtime is not None and runtime.failure is not None:
@@ -74,6 +79,8 @@ async def run_operator(settings: Settings, credentials: Credentials) -> int:
             return 0
         if "fatal" in memo:
             return 1
+        if asyncio.get_running_loop().time() - began >= LONG_RUN_SECONDS:
+            attempt = 0
         pause = RESTART_BACKOFF.delay(attempt, Random())
         logger.error("the watch of nodes ended (%s), starting again in %.0f s", error or "no reason given", pause)
         attempt += 1

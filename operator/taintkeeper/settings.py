@@ -155,8 +155,10 @@ def _controllers(text: str) -> frozenset[str]:
     """Read the list as kube-controller-manager does: ``*``, ``name``, ``-name``; the first that fits a name counts."""
     entries = [entry.strip() for entry in text.split(",") if entry.strip()]
     for entry in entries:
-        if entry != "*" and entry.removeprefix("-") not in CONTROLLERS:
-            raise ValueError(f"names an unknown controller {entry!r}: there are {', '.join(CONTROLLERS)}")
+        name = entry.removeprefix("-")
+        if entry != "*" and name not in CONTROLLERS:
+            what = "is" if name == text else f"names {name!r}, which is"
+            raise ValueError(f"{what} no controller: there are {', '.join(CONTROLLERS)}")
     chosen = frozenset(name for name in CONTROLLERS if _enabled(name, entries))
     if not chosen:
         raise ValueError("leaves no controller to run")

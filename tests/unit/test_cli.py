@@ -1,6 +1,7 @@
 """The command: what it says, and with which code it ends."""
 
 import asyncio
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -88,6 +89,9 @@ def test_a_bad_variable_ends_with_one_line_that_names_it_and_its_value(
         (["run", "now"], "now"),
         (["run", "--context"], "--context"),
         (["run", "--node-eviction-rate"], "--node-eviction-rate"),
+        (["run", "--dry"], "--dry"),
+        (["run", "--node-eviction=1"], "--node-eviction=1"),
+        (["--vers"], "COMMAND"),
     ],
 )
 def test_what_is_no_command_ends_with_one_line_that_names_it(arguments: list[str], words: str, capsys: Capture) -> None:
@@ -146,6 +150,7 @@ class Kopf:
 
     def __init__(self, *ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.ends = list(ends)
+        self.seconds = 0.0
         self.times: list[float] = []
         self.tasks: list[int] = []
         self.memos: list[kopf.Memo] = []
@@ -156,7 +161,7 @@ class Kopf:
         self.tasks.append(len(asyncio.all_tasks()))
         self.memos.append(memo)
         end = self.ends.pop(0) if self.ends else "stop"
-        await asyncio.sleep(0.0)
+        await asyncio.sleep(self.seconds)
         if end == "stop":
             stopping.set()
         elif end == "stop later":
@@ -196,10 +201,22 @@ async def test_beginning_anew_takes_ever_longer_and_leaves_nothing_behind(monkey
     bench = Kopf(*["broken"] * 12, monkeypatch=monkeypatch)
     monkeypatch.setattr(cli, "Random", lambda: Random(0))
     await cli.run_operator(parse_settings({}, {}), cast("Credentials", None))
-    pauses = [after - before for before, after in zip(bench.times, bench.times[1:], strict=False)]
+    pauses = [after - before for before, after in pairwise(bench.times)]
     assert 1.0 <= pauses[0] <= 1.25
     assert all(60.0 <= pause <= 75.0 for pause in pauses[6:])
     assert set(bench.tasks) == {1}
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize(("seconds", "short"), [(599.0, False), (601.0, True)])
+async def test_after_a_long_run_beginning_anew_is_quick_again(
+    seconds: float, short: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Kopf(*["broken"] * 12, monkeypatch=monkeypatch)
+    bench.seconds = seconds
+    await cli.run_operator(parse_settings({}, {}), cast("Credentials", None))
+    pauses = [after - before - seconds for before, after in pairwise(bench.times)]
+    assert (max(pauses) < 2.0) is short
 
 
 @pytest.mark.looptime

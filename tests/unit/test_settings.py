@@ -260,3 +260,17 @@ def test_addresses_are_read_as_in_go(text: str, address: tuple[str, int] | None)
 )
 def test_switches_are_read_as_in_go(text: str, meaning: bool) -> None:
     assert read("dry-run", text) is meaning
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("foo", "'foo' is no controller: there are node-taint, node-health, taint-eviction"),
+        ("*,-foo", "'*,-foo' names 'foo', which is no controller: there are node-taint, node-health, taint-eviction"),
+        (" foo", "' foo' names 'foo', which is no controller: there are node-taint, node-health, taint-eviction"),
+    ],
+)
+def test_a_controller_that_does_not_exist_is_named_once_with_those_that_do(text: str, said: str) -> None:
+    with pytest.raises(SettingsError) as caught:
+        parse_settings({"controllers": text}, {})
+    assert str(caught.value) == f"--controllers: {said}"
