@@ -1,0 +1,209 @@
+"""Several operators, one Lease: one of them works, and another goes on when it ends, however it ends."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed import Cluster
+from testbed.client import ApiError, Object, until
+from tests.cluster.conftest import QUICK
+from tests.cluster.link import Link
+from tests.cluster.operator_process import RUN, OperatorProcess
+from tests.cluster.world import World, taint, toleration
+
+LEASE_SECONDS = 3
+SHORT = (
+    *(f"--leader-elect-lease-duration={LEASE_SECONDS}s", "--leader-elect-renew-deadline=2s"),
+    "--leader-elect-retry-period=500ms",
+)
+TAKEOVER_SECONDS = 3.0
+"""How soon another goes on after a clean end; with the times that are the default."""
+TOLERATED_SECONDS = 8
+LEASE = "taintkeeper"
+
+Begin = Callable[..., Awaitable[OperatorProcess]]
+
+
+@pytest.fixture
+async def begin(cluster: Cluster, world: World, tmp_path: Path) -> AsyncIterator[Begin]:
+    """Start an operator that takes part in the election of this world; how it ends is up to the test."""
+    running: list[OperatorProcess] = []
+
+    async def start(*flags: str, kubeconfig: Path | None = None) -> OperatorProcess:
+        name = f"operator-{len(running)}"
+        environment = {
+            "TAINTKEEPER_KUBECONFIG": str(kubeconfig or cluster.kubeconfig),
+            "TAINTKEEPER_LEADER_ELECT": "true",
+            "POD_NAMESPACE": world.namespace,
+            "POD_NAME": name,
+        }
+        process = OperatorProcess([*RUN, *QUICK, *flags], environment, tmp_path / f"{name}.log")
+        running.append(await process.start())
+        return await process.until_ready()
+
+    yield start
+    for process in running:
+        await process.stop()
+        print(process.output())  # shown by pytest when the test failed
+
+
+async def leads(operator: OperatorProcess) -> bool:
+    return await operator.metric("taintkeeper_leader") == 1.0
+
+
+async def at_work(operator: OperatorProcess) -> bool:
+    return await leads(operator) and await operator.probe("readyz") == 200
+
+
+async def stands_by(operator: OperatorProcess) -> bool:
+    return "[+]leader: standby ok" in await operator.probe_text("readyz")
+
+
+async def writes(operator: OperatorProcess) -> float:
+    """Return how many requests it has sent that change anything."""
+    counts = [
+        await operator.metric("taintkeeper_api_request_duration_seconds_count", verb=verb, resource=resource)
+        for verb in ("create", "patch", "update", "delete")
+        for resource in ("nodes", "nodes/status", "pods", "pods/status", "pods/eviction", "events")
+    ]
+    return sum(counts)
+
+
+async def lease(world: World) -> Object:
+    spec: Object = (await world.kube.get("leases", world.namespace, LEASE))["spec"]
+    return spec
+
+
+async def holder(world: World) -> str:
+    """Return the name of the process that is in the Lease."""
+    return str((await lease(world))["holderIdentity"]).partition("_")[0]
+
+
+async def version(world: World, node: str) -> str:
+    return str((await world.kube.get("nodes", "", node))["metadata"]["resourceVersion"])
+
+
+async def evicts(world: World) -> None:
+    """See that somebody works: a pod on a node that is tainted is evicted."""
+    node = await world.node()
+    await world.pod(node, f"on-{node}")
+    await world.add_taint(node, taint("maintenance"))
+    await world.gone(f"on-{node}")
+
+
+@pytest.mark.reported("kopf peering")
+async def test_of_two_operators_one_works_and_the_other_stands_by(world: World, begin: Begin) -> None:
+    first, second = await begin(*SHORT), await begin(*SHORT)
+    assert (await leads(first), await stands_by(first)) == (True, False)
+    assert (await leads(second), await stands_by(second)) == (False, True)
+    assert await second.probe("healthz") == 200
+    assert await holder(world) == "operator-0"
+    await evicts(world)
+    assert await first.metric("taintkeeper_eviction_requests_total") == 1.0
+    assert await writes(first) > 0
+    assert await writes(second) == 0
+    await world.told(LEASE, "LeaderElection", "became leader")
+
+
+async def test_when_a_leader_is_killed_another_goes_on_once_the_lease_is_over(world: World, begin: Begin) -> None:
+    first, second = await begin(*SHORT), await begin(*SHORT)
+    await first.kill()
+    left = await lease(world)
+    assert left["holderIdentity"].startswith("operator-0_")
+    await until(lambda: at_work(second))
+    taken = await lease(world)
+    assert taken["leaseTransitions"] == left["leaseTransitions"] + 1
+    waited = datetime.fromisoformat(taken["acquireTime"]) - datetime.fromisoformat(left["renewTime"])
+    assert waited.total_seconds() >= LEASE_SECONDS
+    await evicts(world)
+    assert await second.metric("taintkeeper_eviction_requests_total") == 1.0
+
+
+async def test_when_a_leader_is_told_to_end_another_goes_on_at_once(world: World, begin: Begin) -> None:
+    first, second = await begin(), await begin()
+    first.send(signal.SIGTERM)
+    await until(lambda: leads(second), TAKEOVER_SECONDS)
+    assert await first.end() == 0
+    await until(lambda: at_work(second))
+    await evicts(world)
+    await world.told(LEASE, "LeaderElection", "operator-0", 5.0)
+    told = [event["message"].partition(" ")[2] for event in await world.events(LEASE)]
+    assert told == ["became leader", "stopped leading", "became leader"]
+
+
+async def test_a_standby_that_is_told_to_end_ends_and_leaves_the_lease_alone(world: World, begin: Begin) -> None:
+    first, second = await begin(*SHORT), await begin(*SHORT)
+    assert await second.stop() == 0
+    assert await leads(first)
+    assert await holder(world) == "operator-0"
+
+
+@pytest.fixture
+async def link(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Link]:
+    """A way to the API server that the test may cut."""
+    made = await Link(cluster.kubeconfig, tmp_path).open()
+    yield made
+    await made.cut()
+
+
+@pytest.mark.reported("kopf peering")
+async def test_a_leader_that_cannot_reach_the_api_server_ends_before_another_begins(
+    world: World, begin: Begin, link: Link
+) -> None:
+    first = await begin(*SHORT, kubeconfig=link.kubeconfig)
+    second = await begin(*SHORT)
+    await link.cut()
+    ended = asyncio.create_task(first.end())
+    await until(lambda: leads(second))
+    assert ended.done()
+    assert ended.result() == 1
+    assert first.output().count("no longer the leader, ending: it could not be renewed for 2 s") == 1
+    await until(lambda: at_work(second))
+    await evicts(world)
+
+
+@pytest.mark.reported("kopf peering")
+async def test_a_leader_that_was_stopped_past_the_end_of_its_lease_writes_nothing_when_it_goes_on(
+    world: World, begin: Begin
+) -> None:
+    first, second = await begin(*SHORT), await begin(*SHORT)
+    node = await world.node()
+    await world.pod(node, "due-meanwhile", toleration("maintenance", TOLERATED_SECONDS))
+    await world.add_taint(node, taint("maintenance"))
+    await until(lambda: _counts(first))
+    first.send(signal.SIGSTOP)
+    await until(lambda: at_work(second))
+    await until(lambda: _counts(second))
+    # From here on nobody else is there to write.
+    await second.kill()
+    await asyncio.sleep(TOLERATED_SECONDS)
+    await world.report(node, Ready="True", DiskPressure="True")
+    before = await everything(world, node)
+    first.send(signal.SIGCONT)
+    assert await first.end() == 1
+    assert await everything(world, node) == before
+    assert await world.pods() == {"due-meanwhile"}
+    assert await holder(world) == "operator-1"
+
+
+async def _counts(operator: OperatorProcess) -> bool:
+    return await operator.metric("taintkeeper_pending_evictions", reason="toleration") == 1.0
+
+
+async def everything(world: World, node: str) -> Any:
+    """Return what would be another if anybody had written."""
+    pods = [pod["metadata"]["resourceVersion"] for pod in await world.kube.list("pods", world.namespace)]
+    events = [event["metadata"]["resourceVersion"] for event in await world.events(LEASE)]
+    return await version(world, node), pods, events, await lease(world)
+
+
+async def test_a_dry_run_needs_no_lease(world: World, begin: Begin) -> None:
+    operator = await begin("--dry-run")
+    assert "leader" not in await operator.probe_text("readyz")
+    with pytest.raises(ApiError, match="404"):
+        await lease(world)
