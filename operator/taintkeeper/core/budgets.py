@@ -1,6 +1,6 @@
 """Which disruption budgets select which pod."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from taintkeeper.core.objects import Pod
@@ -12,8 +12,9 @@ class Budget:
     """A PodDisruptionBudget as it was last seen. ``selector`` None selects nothing.
 
     ``allowed`` is zero where the disruption controller has not observed this generation yet: the API server
-    refuses then as well. ``healthy`` is how many of its pods are ready and not about to go, ``desired`` how many have
-    to be. ``always_allow`` says that it never holds pods that are not ready (``unhealthyPodEvictionPolicy``).
+    refuses then as well; ``observed`` says so. ``expected`` is how many pods it has, ``healthy`` how many of them are
+    ready and not about to go, ``desired`` how many have to be, and ``demand`` what its author wrote to that end.
+    ``always_allow`` says that it never holds pods that are not ready (``unhealthyPodEvictionPolicy``).
     """
 
     namespace: str
@@ -23,6 +24,10 @@ class Budget:
     healthy: int = 0
     desired: int = 0
     always_allow: bool = False
+    expected: int = 0
+    observed: bool = True
+    demand: str = ""
+    uid: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -55,10 +60,17 @@ class BudgetBook:
         """Return the budget of this name, or None."""
         return self._by_namespace.get(namespace, {}).get(name)
 
+    def named(self, namespace: str, names: Iterable[str]) -> list[Budget]:
+        """Return those of these budgets that there are."""
+        found = (self.get(namespace, name) for name in names)
+        return [budget for budget in found if budget is not None]
+
+    def __iter__(self) -> Iterator[Budget]:
+        return (budget for budgets in self._by_namespace.values() for budget in budgets.values())
+
     def allowed(self, namespace: str, names: Iterable[str]) -> int:
         """Return how many disruptions the tightest of these budgets allows; those that are gone have no say."""
-        budgets = (self.get(namespace, name) for name in names)
-        return min((budget.allowed for budget in budgets if budget is not None), default=0)
+        return min((budget.allowed for budget in self.named(namespace, names)), default=0)
 
     def of(self, pod: Pod) -> list[Budget]:
         """Return the budgets that the Eviction API will ask for this pod, by name.

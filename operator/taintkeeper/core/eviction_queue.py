@@ -4,33 +4,24 @@ The states of a pod and the steps between them are in :mod:`taintkeeper.core.evi
 each step is made; who must leave, and when, is decided in :mod:`taintkeeper.core.deadlines`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 
 from taintkeeper.core import messages as m
 from taintkeeper.core.answers import Answer, Outcome, classify
+from taintkeeper.core.blocked import BlockedPods
+from taintkeeper.core.budget_faults import reasons
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.deadlines import Deadline
 from taintkeeper.core.eviction_states import State, Track
 from taintkeeper.core.gatekeeper import Gatekeeper
-from taintkeeper.core.gates import BUDGET_BACKOFF, GateKey
-from taintkeeper.core.held import HeldPods
+from taintkeeper.core.gates import GateKey
 from taintkeeper.core.live_checks import LiveChecks
 from taintkeeper.core.objects import Pod
-from taintkeeper.core.pacing import Backoff, Throttle
+from taintkeeper.core.pace import Pace
 from taintkeeper.core.tracks import Tracks
 from taintkeeper.core.zones import Rates
-
-PACES: Mapping[Outcome, Backoff] = {
-    Outcome.BUDGET: BUDGET_BACKOFF,
-    Outcome.NAMESPACE_TERMINATING: Backoff(base=15.0, cap=60.0),
-    Outcome.FORBIDDEN: Backoff(base=1.0, cap=60.0),
-    Outcome.SEVERAL_BUDGETS: Backoff(base=60.0, cap=60.0),
-    Outcome.TRANSIENT: Backoff(base=1.0, cap=60.0),
-    Outcome.UNEXPECTED: Backoff(base=5.0, cap=60.0),
-}
-"""How long a pod pauses after each kind of refusal, where no gate decides."""
 
 HELD_STATES = frozenset({State.READY, State.POSTED, State.BLOCKED, State.PAUSING})
 
@@ -61,21 +52,24 @@ class EvictionQueue:
         self.tracks = Tracks(options.own)
         """Every pod on its way."""
         self._options = options
-        self._random = random
         self._posted: dict[str, Track] = {}
-        self._held = HeldPods()
+        self._blocked = BlockedPods()
         self._gatekeeper = Gatekeeper(random, self._unblock)
         self._live = LiveChecks(random)
-        self._throttle = Throttle(options.concurrency)
+        self._pace = Pace(options.concurrency, random)
 
     @property
     def limit(self) -> int:
         """How many evictions may be under way at once, as the API server's answers have it now."""
-        return self._throttle.limit
+        return self._pace.limit
+
+    def misconfigured_budgets(self) -> int:
+        """Return how many disruption budgets can never allow an eviction."""
+        return self._gatekeeper.misconfigured()
 
     def oldest_blocked(self, now: float) -> float:
         """Return for how many seconds the pod that budgets have held longest has been held; zero without any."""
-        return self._held.oldest(now)
+        return self._blocked.oldest(now)
 
     def wake_at(self) -> float | None:
         """Return when :meth:`advance` has something to do, in seconds since the epoch."""
@@ -83,9 +77,9 @@ class EvictionQueue:
         if (probe_at := self._gatekeeper.wake_at()) is not None:
             times.append(probe_at)
         if self.fresh and (read_at := self._live.wake_at()) is not None:
-            times.append(max(read_at, self._throttle.paused_until))
+            times.append(max(read_at, self._pace.paused_until))
         if self._may_post():
-            times.append(self._throttle.paused_until)
+            times.append(self._pace.paused_until)
         return min(times, default=None)
 
     # Who must leave
@@ -148,6 +142,7 @@ class EvictionQueue:
 
     def budget_gone(self, namespace: str, name: str) -> None:
         """Forget a budget; the pods it held find out at once what holds them now."""
+        self._blocked.acquit(namespace, name)
         self._gatekeeper.budget_gone(namespace, name)
 
     def _unblock(self, uid: str, key: GateKey | None) -> bool:
@@ -184,11 +179,11 @@ class EvictionQueue:
             self._resume(track, now)
         self._gatekeeper.advance(now)
         self._gatekeeper.reuse(now)
-        while self._may_post() and now >= self._throttle.paused_until:
+        while self._may_post() and now >= self._pace.paused_until:
             if (candidate := self.tracks.take_next()) is not None:
                 self._try(candidate, now)
             self._gatekeeper.reuse(now)
-        if self.fresh and now >= self._throttle.paused_until:
+        if self.fresh and now >= self._pace.paused_until:
             self.effects.extend(m.ReadNode(name) for name in self._live.requests(now))
 
     def _try(self, track: Track, now: float) -> None:
@@ -209,7 +204,7 @@ class EvictionQueue:
     def _may_post(self) -> bool:
         """Say whether, but for a pause, the next pod may be tried; our own waits until nothing else is under way."""
         next_is_own = self.tracks.next_is_own()
-        if not self.fresh or next_is_own is None or len(self._posted) >= self._throttle.limit:
+        if not self.fresh or next_is_own is None or len(self._posted) >= self._pace.limit:
             return False
         return not (next_is_own and (self._posted or self._live.pending))
 
@@ -227,10 +222,19 @@ class EvictionQueue:
 
     def _tell_held(self, uids: Iterable[str], key: GateKey, now: float) -> None:
         """Tell once of each pod that a closed gate holds; those that only wait for their turn are not held."""
+        hints = self._diagnose(key)
         for uid in uids:
             track = self.tracks.get(uid)
-            if track is not None and track.state is State.BLOCKED and self._held.note(uid, now):
-                self.effects.append(m.Held(track.pod.ref, key.budgets))
+            if track is not None and track.state is State.BLOCKED and self._blocked.note(uid, now):
+                self.effects.append(m.Held(track.pod.ref, key.budgets, hints))
+
+    def _diagnose(self, key: GateKey) -> tuple[str, ...]:
+        """Return why budgets hold pods for longer than meant; tell of each that always will, once."""
+        budgets = self._gatekeeper.budgets(key)
+        for budget in budgets:
+            if (why := self._blocked.blame(budget)) is not None:
+                self.effects.append(m.BudgetMisconfigured(budget, why))
+        return reasons(budgets, ready=key.ready)
 
     def _post(self, track: Track) -> None:
         self._enter(track, State.POSTED)
@@ -246,7 +250,7 @@ class EvictionQueue:
         """
         track = self._posted.pop(uid)
         outcome = classify(answer, budgets=len(track.gate.budgets) if track.gate else 0)
-        self._pace(outcome, answer, now)
+        self._pace.note(outcome, answer, now)
         if track.gate is not None:
             self._gatekeeper.answered(track.gate, outcome, now)
         if outcome is Outcome.ACCEPTED:
@@ -261,12 +265,6 @@ class EvictionQueue:
         if track.gate is not None:
             self._gatekeeper.release(track.gate, now)
 
-    def _pace(self, outcome: Outcome, answer: Answer, now: float) -> None:
-        if outcome is Outcome.THROTTLED:
-            self._throttle.refused(answer.retry_after, now, self._random)
-        elif outcome is not Outcome.TRANSIENT:
-            self._throttle.succeeded()
-
     def _let_leave(self, track: Track, now: float) -> None:
         if self.tracks.holds(track):
             at = None if track.pod.deleting else now + self._options.confirm_seconds
@@ -275,13 +273,14 @@ class EvictionQueue:
     def _refused(self, track: Track, outcome: Outcome, answer: Answer, now: float) -> None:
         pause = self._pause_after(track, outcome, now)
         budgets = track.gate.budgets if track.gate else ()
-        self.effects.append(m.EvictionFailed(track.pod.ref, outcome, answer, budgets, pause))
+        hints = self._diagnose(track.gate) if track.gate and outcome is Outcome.BUDGET else ()
+        self.effects.append(m.EvictionFailed(track.pod.ref, outcome, answer, budgets, pause, hints))
         if not self.tracks.holds(track):
             return
         if outcome is Outcome.THROTTLED:
             self._make_ready(track)
         elif outcome is Outcome.BUDGET and track.gate is not None:
-            self._held.note(track.pod.ref.uid, now)
+            self._blocked.note(track.pod.ref.uid, now)
             self._block(track, track.gate, now)
             self._tell_held(self._gatekeeper.waiting(track.gate), track.gate, now)
         else:
@@ -290,11 +289,9 @@ class EvictionQueue:
         self._look_again(track, now)
 
     def _pause_after(self, track: Track, outcome: Outcome, now: float) -> float:
-        if outcome is Outcome.THROTTLED:
-            return max(0.0, self._throttle.paused_until - now)
         if outcome is Outcome.BUDGET and track.gate and (pause := self._gatekeeper.pause(track.gate, now)) is not None:
             return pause
-        return PACES[outcome].delay(track.failures, self._random)
+        return self._pace.pause(outcome, track.failures, now)
 
     def _look_again(self, track: Track, now: float) -> None:
         """Catch up on what happened to the pod while its eviction was under way."""
@@ -328,12 +325,12 @@ class EvictionQueue:
             self._leave_gate(track)
         self.tracks.enter(track, state, wake_at)
         if state not in HELD_STATES:
-            self._held.forget(track.pod.ref.uid)
+            self._blocked.forget(track.pod.ref.uid)
 
     def _drop(self, track: Track) -> None:
         self._leave_gate(track)
         self.tracks.drop(track)
-        self._held.forget(track.pod.ref.uid)
+        self._blocked.forget(track.pod.ref.uid)
 
 
 def _exempt(pod: Pod) -> str | None:

@@ -6,6 +6,7 @@ from itertools import count
 from random import Random
 
 from taintkeeper.core.answers import Outcome
+from taintkeeper.core.budget_faults import never_allows
 from taintkeeper.core.budgets import Budget, BudgetBook
 from taintkeeper.core.gates import GateKey, Gates, gate_key
 from taintkeeper.core.objects import Pod
@@ -47,6 +48,14 @@ class Gatekeeper:
     def gate_of(self, pod: Pod) -> GateKey | None:
         """Return the gate that the pod stands behind as things are, None where no budget holds it."""
         return gate_key(pod, self._budgets.of(pod))
+
+    def budgets(self, key: GateKey) -> list[Budget]:
+        """Return the budgets of a gate."""
+        return self._budgets.named(key.namespace, key.budgets)
+
+    def misconfigured(self) -> int:
+        """Return how many budgets can never allow an eviction, whether or not they hold any pod now."""
+        return sum(never_allows(budget) is not None for budget in self._budgets)
 
     def enter(self, key: GateKey, now: float) -> bool:
         """Let a pod through if it may be tried; its end is told by :meth:`answered`."""

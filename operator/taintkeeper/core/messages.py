@@ -164,21 +164,37 @@ class FoundGone:
 
 @dataclass(frozen=True, slots=True)
 class EvictionFailed:
-    """The API did not accept the eviction; it will be tried again in ``retry_in`` seconds at the latest."""
+    """The API did not accept the eviction; it will be tried again in ``retry_in`` seconds at the latest.
+
+    ``hints`` say why budgets may hold the pod for longer than meant.
+    """
 
     pod: PodRef
     outcome: Outcome
     answer: Answer
     budgets: tuple[str, ...]
     retry_in: float
+    hints: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The eviction is due, but these budgets allow none; it was not tried, since another pod probes them."""
+    """The eviction is due, but these budgets allow none; it was not tried, since another pod probes them.
+
+    ``hints`` say why they may hold it for longer than meant.
+    """
 
     pod: PodRef
     budgets: tuple[str, ...]
+    hints: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetMisconfigured:
+    """A budget holds pods, and for this reason always will; told once for each reason."""
+
+    budget: Budget
+    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +222,8 @@ class Skipped:
     reason: str
 
 
-EvictionEffect = (
-    Evict | ReadNode | Remember | Evicted | FoundGone | EvictionFailed | Held | Paused | Cancelled | Skipped
-)
+EvictionReport = Evicted | FoundGone | EvictionFailed | Held | BudgetMisconfigured | Paused | Cancelled | Skipped
+EvictionEffect = Evict | ReadNode | Remember | EvictionReport
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,3 +217,18 @@ def test_a_budget_says_how_many_pods_are_healthy_and_whether_it_holds_the_others
 ) -> None:
     budget = decode_budget(raw(wires.budget({"selector": {}, "unhealthyPodEvictionPolicy": policy})))
     assert (budget.healthy, budget.desired, budget.always_allow) == (3, 2, always)
+
+
+@pytest.mark.parametrize(
+    ("spec", "demand"),
+    [
+        ({"minAvailable": 2}, "minAvailable: 2"),
+        ({"minAvailable": "100%"}, "minAvailable: 100%"),
+        ({"maxUnavailable": 0}, "maxUnavailable: 0"),
+        ({}, ""),
+    ],
+)
+def test_what_a_budget_asks_for_is_read_with_its_numbers(spec: dict[str, Any], demand: str) -> None:
+    found = decode_budget(raw(wires.budget({"selector": {}, **spec})))
+    assert (found.expected, found.desired, found.healthy, found.observed) == (3, 2, 3, True)
+    assert (found.demand, found.uid) == (demand, "b1-uid")

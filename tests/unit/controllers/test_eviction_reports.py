@@ -9,8 +9,10 @@ from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.controllers.taint_eviction.metrics import EvictionMetrics
 from taintkeeper.controllers.taint_eviction.reports import EvictionReports
 from taintkeeper.core.answers import Answer, Outcome
+from taintkeeper.core.budgets import Budget
 from taintkeeper.core.deadlines import Deadline
 from taintkeeper.core.messages import (
+    BudgetMisconfigured,
     Cancelled,
     Evict,
     Evicted,
@@ -66,7 +68,22 @@ def test_evictions_and_cancellations_are_told_in_upstreams_words(effect: Evictio
 )
 def test_a_pod_that_is_held_is_told_with_the_budget_that_holds_it_in_the_same_words(effect: EvictionEffect) -> None:
     message = "Eviction of pod default/p1 is blocked by disruption budget default/b1"
-    assert told(effect) == [Notice(SUBJECT, "Warning", "EvictionBlocked", message)]
+    assert told(effect) == [Notice(SUBJECT, "Warning", "EvictionBlocked", message, "default/b1")]
+
+
+def test_what_is_wrong_with_a_budget_is_part_of_the_message_and_does_not_make_it_another_event() -> None:
+    (plain,), (explained,) = told(Held(POD, ("b1",))), told(Held(POD, ("b1",), ("b1: it wants too much",)))
+    assert explained.message == f"{plain.message}; b1: it wants too much"
+    assert explained.identity == plain.identity
+
+
+def test_a_budget_that_never_allows_an_eviction_is_told_of_itself() -> None:
+    found = Budget("default", "b1", None, uid="b1-uid")
+    subject = Subject("PodDisruptionBudget", "b1", "b1-uid", "default", "policy/v1")
+    message = "Pods have to leave, but are held: it wants too much"
+    assert told(BudgetMisconfigured(found, "it wants too much")) == [
+        Notice(subject, "Warning", "BudgetMisconfigured", message)
+    ]
 
 
 @pytest.mark.parametrize(

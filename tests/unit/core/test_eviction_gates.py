@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from taintkeeper.core.answers import Answer, Outcome
-from taintkeeper.core.eviction_queue import PACES
 from taintkeeper.core.eviction_states import State
 from taintkeeper.core.messages import (
     BudgetGone,
@@ -19,6 +18,7 @@ from taintkeeper.core.messages import (
     PodGone,
     PodSeen,
 )
+from taintkeeper.core.pace import PACES
 from taintkeeper.core.pacing import Backoff
 from tests.unit.core.builders import ACCEPTED, FOO, HELD_BY_BUDGET, THROTTLED, budget, lasting, no_execute, node, pod
 from tests.unit.core.eviction_bench import EvictionBench, always

@@ -28,6 +28,8 @@ class BudgetSpecWire(Wire, frozen=True):
     """``spec`` of a PodDisruptionBudget."""
 
     selector: SelectorWire | None = None
+    min_available: int | str | None = None
+    max_unavailable: int | str | None = None
     unhealthy_pod_eviction_policy: str | None = None
 
 
@@ -37,6 +39,7 @@ class BudgetStatusWire(Wire, frozen=True):
     disruptions_allowed: int = 0
     current_healthy: int = 0
     desired_healthy: int = 0
+    expected_pods: int = 0
     observed_generation: int = 0
 
 
@@ -63,7 +66,17 @@ def decode_budget(raw: bytes | msgspec.Raw) -> Budget:
         healthy=wire.status.current_healthy,
         desired=wire.status.desired_healthy,
         always_allow=wire.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
+        expected=wire.status.expected_pods,
+        observed=observed,
+        demand=_demand(wire.spec),
+        uid=wire.metadata.uid,
     )
+
+
+def _demand(spec: BudgetSpecWire) -> str:
+    if spec.max_unavailable is not None:
+        return f"maxUnavailable: {spec.max_unavailable}"
+    return "" if spec.min_available is None else f"minAvailable: {spec.min_available}"
 
 
 def _selector(wire: SelectorWire) -> Selector:

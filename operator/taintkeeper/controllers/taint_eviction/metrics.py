@@ -114,6 +114,11 @@ class _QueueCollector(Collector):
             self._queue.oldest_blocked(self._clock()),
         )
         yield GaugeMetricFamily(
+            "taintkeeper_misconfigured_budgets",
+            "Disruption budgets that can never allow an eviction, since they want all of their pods healthy.",
+            self._queue.misconfigured_budgets(),
+        )
+        yield GaugeMetricFamily(
             "taintkeeper_eviction_concurrency_limit",
             "Evictions that may be under way at once; falls when the API server asks to slow down.",
             self._queue.limit,

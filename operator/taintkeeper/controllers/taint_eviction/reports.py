@@ -6,6 +6,7 @@ from collections.abc import Callable
 from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.core import messages as m
 from taintkeeper.core.answers import Outcome
+from taintkeeper.core.budgets import Budget
 from taintkeeper.core.objects import PodRef
 
 logger = logging.getLogger("taintkeeper.taint-eviction")
@@ -14,6 +15,7 @@ EVICTION = "TaintManagerEviction"
 BLOCKED = "EvictionBlocked"
 FAILED = "EvictionFailed"
 PAUSED = "EvictionPaused"
+MISCONFIGURED = "BudgetMisconfigured"
 
 
 class EvictionReports:
@@ -31,8 +33,10 @@ class EvictionReports:
                 self._failed(effect)
             case m.FoundGone(pod, answer):
                 logger.info("pod %s is gone already: %s", pod, answer.message or answer.status)
-            case m.Held(pod, budgets):
-                self._blocked(pod, budgets)
+            case m.Held(pod, budgets, hints):
+                self._blocked(pod, budgets, hints)
+            case m.BudgetMisconfigured(budget, why):
+                self._misconfigured(budget, why)
             case m.Paused():
                 self._paused(effect)
             case m.Cancelled(pod, deadline):
@@ -55,7 +59,7 @@ class EvictionReports:
 
     def _failed(self, effect: m.EvictionFailed) -> None:
         if effect.outcome is Outcome.BUDGET:
-            self._blocked(effect.pod, effect.budgets)
+            self._blocked(effect.pod, effect.budgets, effect.hints)
             return
         if effect.answer.status == 409:
             # It will be gone, or another try will do; nobody has to know.
@@ -83,11 +87,18 @@ class EvictionReports:
         message = f"Eviction of pod {pod} because of taint {taint} is paused while most of its node's zone is not ready"
         self._send(Notice(_subject(pod), "Normal", PAUSED, message))
 
-    def _blocked(self, pod: PodRef, budgets: tuple[str, ...]) -> None:
+    def _misconfigured(self, budget: Budget, why: str) -> None:
+        name = f"{budget.namespace}/{budget.name}"
+        logger.warning("disruption budget %s holds pods that have to leave: %s", name, why)
+        subject = Subject("PodDisruptionBudget", budget.name, budget.uid, budget.namespace, "policy/v1")
+        self._send(Notice(subject, "Warning", MISCONFIGURED, f"Pods have to leave, but are held: {why}"))
+
+    def _blocked(self, pod: PodRef, budgets: tuple[str, ...], hints: tuple[str, ...]) -> None:
         names = ", ".join(f"{pod.namespace}/{budget}" for budget in budgets) or "unknown"
         logger.info("pod %s is held by disruption budget %s", pod, names)
-        message = f"Eviction of pod {pod} is blocked by disruption budget {names}"
-        self._send(Notice(_subject(pod), "Warning", BLOCKED, message))
+        why = "".join(f"; {hint}" for hint in hints)
+        message = f"Eviction of pod {pod} is blocked by disruption budget {names}{why}"
+        self._send(Notice(_subject(pod), "Warning", BLOCKED, message, key=names))
 
 
 def _subject(pod: PodRef) -> Subject:
