@@ -93,7 +93,7 @@ def test_only_the_taint_that_somebody_removed_is_told_as_added_again() -> None:
         ),
         (
             None,
-            "Somebody keeps adding taint node.kubernetes.io/disk-pressure:NoSchedule, for which there is no reason; "
+            "Somebody keeps adding taint node.kubernetes.io/disk-pressure:NoSchedule, which should not be there; "
             "it is removed less and less often",
         ),
     ],

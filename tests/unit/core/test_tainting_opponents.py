@@ -74,6 +74,8 @@ def test_a_node_that_somebody_else_evicts_from_while_every_zone_has_failed_costs
     bench = TaintBench(*nodes())
     bench.ready("Unknown")
     assert quarrel(bench, with_taint("unreachable", NO_EXECUTE)) <= 10
+    ((_, contest),) = bench.of(TaintContested)
+    assert (contest.taint, contest.reason) == ((PREFIX + "unreachable", NO_EXECUTE), None)
 
 
 def test_a_contest_is_told_once_with_the_condition_that_calls_for_the_taint() -> None:
@@ -135,6 +137,20 @@ def test_what_we_do_ourselves_is_no_contest(latency: float) -> None:
     bench.run_until(1000.0)
     assert bench.of(TaintContested) == []
     assert all(not effect.again for _, effect in bench.of(TaintsChanged))
+
+
+def test_no_execute_that_arrives_when_every_zone_has_failed_meanwhile_is_no_contest() -> None:
+    options = TaintOptions(Rates(normal=100.0, cooldown_seconds=0.0), grace_seconds=0.0)
+    bench = TaintBench(*nodes(2), options=options, latency=5.0)
+    for _ in range(6):
+        bench.ready("False", "n1")
+        bench.run_until(bench.now + 1.0)
+        bench.ready("False", "n2")
+        bench.run_until(bench.now + 20.0)
+        bench.ready("True")
+        bench.run_until(bench.now + 20.0)
+    assert [name for _, name in bench.executed()].count("n1") == 6
+    assert bench.of(TaintContested) == []
 
 
 @pytest.mark.parametrize("answered", ["before", "after"])

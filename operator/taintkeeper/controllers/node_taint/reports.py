@@ -45,9 +45,7 @@ class TaintReports:
         if effect.reason is not None:
             what = f"Somebody keeps removing taint {taint} although {effect.reason}; it is added less and less often"
         else:
-            what = (
-                f"Somebody keeps adding taint {taint}, for which there is no reason; it is removed less and less often"
-            )
+            what = f"Somebody keeps adding taint {taint}, which should not be there; it is removed less and less often"
         logger.warning("node %s: %s", effect.node.name, what)
         self._send(Notice(Subject("Node", effect.node.name, effect.node.uid), "Warning", "TaintContested", what))
 
