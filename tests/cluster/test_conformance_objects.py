@@ -242,9 +242,10 @@ async def test_a_call_is_answered_as_the_api_does(world: World, row: Row) -> Non
 async def test_an_event_is_counted_up_by_a_patch(world: World) -> None:
     await world.kube.create("events", world.fill(event()))
 
-    patch = {"count": 2, "lastTimestamp": "2026-01-02T03:05:00Z"}
+    patch = {"count": 2, "lastTimestamp": "2026-01-02T03:05:00Z", "message": "in other words"}
     found = await world.kube.patch("events", world.namespace, "e", patch)
 
+    assert found["message"] == "in other words"
     assert (found["count"], found["firstTimestamp"], found["lastTimestamp"]) == (2, HEARTBEAT, "2026-01-02T03:05:00Z")
 
 

@@ -23,9 +23,11 @@ BUSY_SECONDS = 0.05
 PATIENCE_SECONDS = 30.0
 """How long events wait for evictions to be through before they are sent all the same."""
 MESSAGE_BYTES = 1_024
-"""How long a message may be (``NoteLengthLimit`` in kubernetes/kubernetes ``pkg/apis/core/validation/events.go``)."""
+"""How long a message may be: what events.k8s.io/v1 allows (``NoteLengthLimit`` in kubernetes/kubernetes
+``pkg/apis/core/validation/events.go``). core/v1 takes any length, but nobody wants to read a proxy's page there."""
 NAME_LENGTH = 253
-"""How long the name of an object may be (``DNS1123SubdomainMaxLength`` in k8s.io/apimachinery)."""
+"""How long the name of an object may be (``DNS1123SubdomainMaxLength`` in k8s.io/apimachinery). Kubernetes 1.36 takes
+longer ones for events, but client-go sends none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +198,7 @@ class EventSink:
 
 
 def _shorten(message: str) -> str:
-    """Return the message, cut where it is longer than the API accepts, never within a character."""
+    """Return the message, cut where it is longer than a message may be, never within a character."""
     data = message.encode()
     if len(data) <= MESSAGE_BYTES:
         return message

@@ -144,7 +144,7 @@ async def test_an_event_in_the_servers_own_words_is_the_same_event_whatever_thes
         pytest.param("x" + "\U0001f600" * 300, "x" + "\U0001f600" * 255 + "...", id="none of any length"),
     ],
 )
-async def test_a_message_is_no_longer_than_the_api_accepts(message: str, sent: str) -> None:
+async def test_a_message_is_no_longer_than_events_may_hold(message: str, sent: str) -> None:
     async with at_work() as bench:
         for _ in range(2):
             bench.sink.send(Notice(POD, "Normal", "Test", message))
@@ -165,7 +165,7 @@ async def test_a_message_is_no_longer_than_the_api_accepts(message: str, sent: s
     ],
     ids=["fits", "too long by one", "as long as can be", "cut at a dot", "cut at a hyphen"],
 )
-async def test_an_event_about_an_object_with_a_long_name_has_a_name_that_the_api_accepts(
+async def test_an_event_about_an_object_with_a_long_name_has_a_name_no_longer_than_names_may_be(
     name: str, begins: str
 ) -> None:
     async with at_work() as bench:
