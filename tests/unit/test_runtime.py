@@ -126,6 +126,17 @@ async def test_what_was_decided_last_is_told_before_we_leave(
     assert len(embedded.objects("events")) == 3
 
 
+async def test_what_is_accepted_while_we_leave_is_told(embedded: EmbeddedCluster) -> None:
+    slow = Fault(method="POST", path="/eviction$", delay_seconds=0.5)
+    embedded.faults.add(slow)
+    async with running(embedded) as operator:
+        await taint(embedded, operator)
+        await until(lambda: slow.hits == 3)
+        assert embedded.evictions == []
+    assert [call.code for call in embedded.evictions] == [201] * 3
+    assert len(embedded.objects("events")) == 3
+
+
 async def test_a_dry_run_goes_by_what_it_would_have_written(
     embedded: EmbeddedCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
