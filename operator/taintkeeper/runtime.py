@@ -160,6 +160,7 @@ class Taintkeeper:
     def node_event(self, event: Mapping[str, Any]) -> None:
         """Take in a watch event of a node, as Kopf hands it to its handlers."""
         self._views.node_event(event)
+        self._rivals.node_event(event)
 
     def interrupted(self, interrupted: bool) -> None:
         """Note that Kopf's watch of nodes fails, or works again."""

@@ -1,13 +1,15 @@
-"""Watches the events of one component from now on, as signs that it runs.
+"""Signs that a controller of kube-controller-manager runs: the events that it sends, and the taints that it writes.
 
-No reflector, since only what is new matters: the watch begins at the present, and what was sent before, or while it was
-broken, is never asked for. The API server keeps no cache of events, so that their watches have no bookmarks to tell
-that they live: each ends by itself after some minutes, and what is silent for longer is dead.
+Its events are watched from now on. No reflector, since only what is new matters: the watch begins at the present, and
+what was sent before, or while it was broken, is never asked for. The API server keeps no cache of events, so that their
+watches have no bookmarks to tell that they live: each ends by itself after some minutes, and what is silent for longer
+is dead.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
+from typing import Any
 
 import msgspec
 
@@ -141,6 +143,41 @@ class SignWatch:
     @staticmethod
     def _now() -> float:
         return asyncio.get_running_loop().time()
+
+
+MANAGER = "kube-controller-manager"
+"""Whose changes of objects those of all its controllers are, in ``metadata.managedFields``."""
+
+
+class TaintWrites:
+    """Finds out from nodes when kube-controller-manager changed taints, of which ``seen`` is told in a few words.
+
+    Of its controllers the node-lifecycle-controller alone does that. Who wrote the list of taints last has it among
+    its managed fields (the list is atomic); so what is new since a node was seen before, and is
+    kube-controller-manager's, was written meanwhile.
+    """
+
+    def __init__(self, seen: Callable[[str], None]) -> None:
+        self._seen = seen
+        self._taints: dict[str, Any] = {}
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """Take in a watch event of a node, as Kopf hands it to its handlers."""
+        node = event["object"]
+        name = node["metadata"]["name"]
+        if event["type"] == "DELETED":
+            self._taints.pop(name, None)
+            return
+        taints = node.get("spec", {}).get("taints")
+        before = self._taints.setdefault(name, taints)
+        if taints != before:
+            self._taints[name] = taints
+            if any(map(_manages_taints, node["metadata"].get("managedFields", ()))):
+                self._seen(f"{MANAGER} changed the taints of node {name}")
+
+
+def _manages_taints(entry: Mapping[str, Any]) -> bool:
+    return entry.get("manager") == MANAGER and "f:taints" in entry.get("fieldsV1", {}).get("f:spec", {})
 
 
 def _describe(event: _Event) -> str:

@@ -81,7 +81,6 @@ class Permissions:
 
     async def _wait(self) -> None:
         if self.missing:
-            self._vain = 0
             await asyncio.sleep(MISSING_SECONDS)
             return
         try:

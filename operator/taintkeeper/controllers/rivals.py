@@ -9,10 +9,18 @@ from prometheus_client import CollectorRegistry, Gauge
 
 from taintkeeper.cluster.client import ApiClient
 from taintkeeper.cluster.events import Notice, Subject
-from taintkeeper.cluster.rivals import PERMISSIONS, SignWatch
+from taintkeeper.cluster.rivals import PERMISSIONS, SignWatch, TaintWrites
 from taintkeeper.controllers.shell import Shell
 from taintkeeper.controllers.surroundings import Surroundings
-from taintkeeper.core.rivals import Rival, RivalActive, RivalEffect, RivalEngine, RivalQuiet, RivalSigned
+from taintkeeper.core.rivals import (
+    NODE_LIFECYCLE,
+    Rival,
+    RivalActive,
+    RivalEffect,
+    RivalEngine,
+    RivalQuiet,
+    RivalSigned,
+)
 
 logger = logging.getLogger("taintkeeper.rivals")
 
@@ -49,6 +57,13 @@ class Rivals:
             )
             for rival in rivals
         }
+
+        self._writes = TaintWrites(partial(self._signed, NODE_LIFECYCLE)) if NODE_LIFECYCLE in rivals else None
+
+    def node_event(self, event: Mapping[str, Any]) -> None:
+        """Take in a watch event of a node, as Kopf hands it to its handlers."""
+        if self._writes is not None:
+            self._writes.take(event)
 
     def tasks(self) -> Mapping[str, Callable[[], Coroutine[Any, Any, None]]]:
         """Return what has to run for rivals to be noticed, by the rival's name: functions that return coroutines."""

@@ -1,7 +1,8 @@
 """Controllers of kube-controller-manager that do the work of ours, still running beside us: when to speak of them.
 
-They are noticed by the events that they send, since nothing else in the API tells which of its controllers a
-kube-controller-manager runs. Nothing that Taintkeeper does depends on them: they are told of, never fought.
+They are noticed by what they do, since nothing in the API tells which of its controllers a kube-controller-manager
+runs: by the events that they send, and by the taints that are written. Nothing that Taintkeeper does depends on them:
+they are told of, never fought.
 """
 
 import math

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from taintkeeper.cluster.client import Call
-from taintkeeper.cluster.rivals import SignWatch
+from taintkeeper.cluster.rivals import SignWatch, TaintWrites
 from tests.unit.cluster.scripted_api import (
     IDLE,
     LOST,
@@ -188,6 +188,12 @@ async def test_what_makes_no_sense_is_told_and_passed_over(garbage: bytes | Exce
     assert len(bench.seen) == 1
 
 
+async def test_an_error_in_the_stream_is_told_and_is_no_sign() -> None:
+    bench = await follow(page(7), Stream(error(500)), page(9), IDLE, seconds=30)
+    assert bench.failed == ["500: told 500"]
+    assert bench.seen == []
+
+
 FAILURES: dict[str, Answer] = {
     "nobody answers": LOST,
     "forbidden": reply(403),
@@ -218,3 +224,75 @@ async def test_a_watch_that_is_silent_for_longer_than_it_may_last_is_dead() -> N
     bench = await follow(page(7), Stream(HOUR), IDLE, seconds=400)
     assert [verb for verb, _ in bench.requests] == ["list", "watch", "watch"]
     assert bench.failed == ["silent for 330.0 s"]
+
+
+KCM, OURS = "kube-controller-manager", "taintkeeper"
+
+
+def node_event(*keys: str, writer: str = "", name: str = "node-1", type_: str | None = "MODIFIED") -> dict[str, Any]:
+    """Return an event of a node with these taints, written last by this manager, as 1.36.3 spells it."""
+    managed = [
+        {
+            "manager": "kubelet",
+            "operation": "Update",
+            "apiVersion": "v1",
+            "time": "2026-12-01T04:59:58Z",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:status": {"f:conditions": {'k:{"type":"Ready"}': {"f:status": {}}}}},
+            "subresource": "status",
+        },
+        {
+            "manager": KCM,
+            "operation": "Update",
+            "apiVersion": "v1",
+            "time": "2026-12-01T04:59:58Z",
+            "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:annotations": {"f:node.alpha.kubernetes.io/ttl": {}}}},
+        },
+    ]
+    if writer:
+        taints: dict[str, Any] = {"f:spec": {"f:taints": {}}}
+        managed.append({"manager": writer, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": taints})
+    spec = {"taints": [{"key": key, "effect": "NoSchedule"} for key in keys]} if keys else {}
+    return {"type": type_, "object": {"metadata": {"name": name, "managedFields": managed}, "spec": spec}}
+
+
+def written(*events: dict[str, Any]) -> list[str]:
+    seen: list[str] = []
+    writes = TaintWrites(seen.append)
+    for each in events:
+        writes.take(each)
+    return seen
+
+
+def test_a_taint_that_it_adds_is_a_sign() -> None:
+    assert written(node_event(type_=None), node_event("a", writer=KCM)) == [
+        "kube-controller-manager changed the taints of node node-1"
+    ]
+
+
+def test_each_of_its_changes_is_a_sign_and_what_else_happens_to_the_node_is_none() -> None:
+    a, both = node_event("a", writer=KCM), node_event("a", "b", writer=KCM)
+    assert len(written(node_event(), a, a, both, both, a)) == 3
+
+
+def test_taints_that_it_wrote_before_we_came_are_no_sign() -> None:
+    assert written(node_event("a", writer=KCM, type_=None), node_event("a", writer=KCM)) == []
+
+
+@pytest.mark.parametrize("writer", [OURS, "kubectl-taint", ""], ids=["ours", "by hand", "by nobody known"])
+def test_taints_that_others_write_are_no_sign(writer: str) -> None:
+    assert written(node_event("a", writer=KCM, type_=None), node_event("b", writer=writer), node_event()) == []
+
+
+def test_each_node_is_looked_at_by_itself() -> None:
+    assert written(node_event(), node_event("a", writer=KCM, name="node-2", type_="ADDED")) == []
+
+
+def test_a_node_that_comes_again_by_the_same_name_is_another() -> None:
+    assert written(node_event(), node_event(type_="DELETED"), node_event("a", writer=KCM, type_="ADDED")) == []
+
+
+def test_a_node_that_says_next_to_nothing_is_no_sign() -> None:
+    bare = {"type": "MODIFIED", "object": {"metadata": {"name": "node-1"}}}
+    assert written(node_event("a", writer=KCM), bare, node_event("a", writer=OURS)) == []

@@ -149,3 +149,24 @@ async def run(*works: Callable[[], Awaitable[None]]) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(60.0):
             await asyncio.gather(*(work() for work in works))
+
+
+def changed_by_kcm(key: str) -> dict[str, object]:
+    managed = [{"manager": "kube-controller-manager", "fieldsV1": {"f:spec": {"f:taints": {}}}}]
+    node = {"metadata": {"name": "node-1", "managedFields": managed}, "spec": {"taints": [{"key": key}]}}
+    return {"type": "MODIFIED", "object": node}
+
+
+@pytest.mark.parametrize(
+    ("rivals", "told"),
+    [((NODE_LIFECYCLE, TAINT_EVICTION), [NODE_LIFECYCLE.name]), ((TAINT_EVICTION,), [])],
+    ids=["we taint", "it is left to taint"],
+)
+async def test_taints_that_kube_controller_manager_writes_tell_of_its_node_lifecycle_controller(
+    rivals: tuple[Rival, ...], told: list[str]
+) -> None:
+    bench = Bench(*rivals)
+    for key in ("a", "b"):
+        bench.rivals.node_event(changed_by_kcm(key))
+    assert [name for name in told for notice in bench.notices if f"{name} is running" in notice.message] == told
+    assert len(bench.notices) == len(told)
