@@ -15,13 +15,16 @@ from image.dockerfile import DOCKERFILE, ROOT, parse_dockerfile
 from taintkeeper import __version__
 from taintkeeper.cli import build_parser
 from taintkeeper.cluster.access import Permission
+from taintkeeper.cluster.elector import RELEASE_SECONDS
+from taintkeeper.cluster.lease_lock import lock_permissions
 from taintkeeper.controllers.node_health import NodeHealth
 from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.rivals import Rivals
+from taintkeeper.controllers.shell import ANSWER_SECONDS
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from taintkeeper.core.tolerations import first_match
-from taintkeeper.runtime import EVENT_PERMISSIONS
+from taintkeeper.runtime import EVENT_PERMISSIONS, FAREWELL_SECONDS
 from taintkeeper.settings import NODE_HEALTH, NODE_TAINT, TAINT_EVICTION, Settings, given_flags, parse_settings
 from testbed.real.build import bin_folder
 
@@ -139,9 +142,27 @@ def test_nothing_is_deleted_or_replaced_and_no_secret_is_seen(objects: Objects) 
         assert permission.resource != "pods" or permission.subresource or permission.verb in {"get", "list", "watch"}
 
 
-def test_the_role_is_bound_to_the_account_of_the_pod(objects: Objects, pod: Manifest) -> None:
-    binding, account = objects["ClusterRoleBinding"], objects["ServiceAccount"]["metadata"]
-    assert binding["roleRef"]["name"] == objects["ClusterRole"]["metadata"]["name"]
+def test_the_only_lease_that_it_may_touch_is_the_one_by_which_it_is_elected(
+    objects: Objects, settings: Settings
+) -> None:
+    role = objects["Role"]
+    namespace = role["metadata"]["namespace"]
+    assert namespace == objects["Deployment"]["metadata"]["namespace"]
+    assert [
+        Permission(verb, resource, group, namespace=namespace, name=name)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for name in rule.get("resourceNames", [""])
+        for verb in rule["verbs"]
+    ] == list(lock_permissions(namespace, settings.leader_elect_resource_name))
+
+
+@pytest.mark.parametrize("kind", ["ClusterRole", "Role"])
+def test_the_role_is_bound_to_the_account_of_the_pod(kind: str, objects: Objects, pod: Manifest) -> None:
+    binding, account = objects[f"{kind}Binding"], objects["ServiceAccount"]["metadata"]
+    assert binding["metadata"].get("namespace") == objects[kind]["metadata"].get("namespace")
+    assert (binding["roleRef"]["kind"], binding["roleRef"]["name"]) == (kind, objects[kind]["metadata"]["name"])
     assert binding["subjects"] == [
         {"kind": "ServiceAccount", "name": account["name"], "namespace": account["namespace"]}
     ]
@@ -149,10 +170,29 @@ def test_the_role_is_bound_to_the_account_of_the_pod(objects: Objects, pod: Mani
     assert pod["automountServiceAccountToken"]
 
 
-def test_an_update_never_runs_two_operators_side_by_side(objects: Objects) -> None:
+def test_there_are_two_of_which_one_is_elected_and_an_update_leaves_neither_alone(
+    objects: Objects, settings: Settings
+) -> None:
     deployment = objects["Deployment"]["spec"]
-    assert deployment["replicas"] == 1
-    assert deployment["strategy"] == {"type": "Recreate"}
+    assert deployment["replicas"] == 2
+    assert deployment["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    assert settings.leader_elect
+    assert settings.leader_elect_resource_namespace is None, "it has to be in the namespace that the pod is in"
+
+
+def test_one_node_does_not_get_both_where_there_is_another(objects: Objects, pod: Manifest) -> None:
+    labels = objects["Deployment"]["spec"]["selector"]["matchLabels"]
+    (spread,) = pod["topologySpreadConstraints"]
+    (apart,) = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+    for each in (spread, apart["podAffinityTerm"]):
+        assert each["topologyKey"] == "kubernetes.io/hostname"
+        assert each["labelSelector"]["matchLabels"].items() <= labels.items()
+    assert spread["whenUnsatisfiable"] == "ScheduleAnyway"
+
+
+def test_a_pod_is_given_the_time_that_a_clean_end_may_take(pod: Manifest) -> None:
+    longest = ANSWER_SECONDS + 2.0 * FAREWELL_SECONDS + RELEASE_SECONDS
+    assert pod["terminationGracePeriodSeconds"] >= longest + 5.0
 
 
 def test_the_pod_knows_its_own_name(container: Manifest) -> None:
