@@ -75,19 +75,31 @@ class RuntimeMetrics:
         for gauge in (ours, theirs.labels(name)):
             gauge.set_function(lambda: float(leads()))
 
-    def observe_freshness(self, last_heard: Callable[[], Mapping[str, float]], fresh: Callable[[], bool]) -> None:
-        """Serve how old our knowledge is; ``last_heard`` is on the event loop's clock, by resource."""
-        self.registry.register(_FreshnessCollector(last_heard, fresh))
+    def observe_knowledge(
+        self,
+        last_heard: Callable[[], Mapping[str, float]],
+        unreadable: Callable[[], Mapping[str, int]],
+        fresh: Callable[[], bool],
+    ) -> None:
+        """Serve how good our knowledge is; ``last_heard`` is on the event loop's clock, by resource."""
+        self.registry.register(_KnowledgeCollector(last_heard, unreadable, fresh))
 
 
-class _FreshnessCollector(Collector):
-    def __init__(self, last_heard: Callable[[], Mapping[str, float]], fresh: Callable[[], bool]) -> None:
+class _KnowledgeCollector(Collector):
+    def __init__(
+        self,
+        last_heard: Callable[[], Mapping[str, float]],
+        unreadable: Callable[[], Mapping[str, int]],
+        fresh: Callable[[], bool],
+    ) -> None:
         self._last_heard = last_heard
+        self._unreadable = unreadable
         self._fresh = fresh
 
     def describe(self) -> Iterator[Metric]:
         # Without this the registry would collect to find the names, before there is an event loop to ask for the time.
         yield GaugeMetricFamily("taintkeeper_watch_age_seconds", "")
+        yield GaugeMetricFamily("taintkeeper_unreadable_objects", "")
         yield GaugeMetricFamily("taintkeeper_knowledge_fresh", "")
 
     def collect(self) -> Iterator[Metric]:
@@ -100,6 +112,14 @@ class _FreshnessCollector(Collector):
         for resource, heard in self._last_heard().items():
             age.add_metric([resource], now - heard)
         yield age
+        unreadable = GaugeMetricFamily(
+            "taintkeeper_unreadable_objects",
+            "Objects that make no sense to this version and are passed over; the log names them.",
+            labels=["resource"],
+        )
+        for resource, number in self._unreadable().items():
+            unreadable.add_metric([resource], number)
+        yield unreadable
         yield GaugeMetricFamily(
             "taintkeeper_knowledge_fresh",
             "1 while everything has been listed and no watch is known to be broken; otherwise no taint is added and "

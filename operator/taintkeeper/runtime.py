@@ -97,7 +97,7 @@ class Taintkeeper:
         evictions = not settings.dry_run and self._eviction is not None
         self._rivals = Rivals(rivals_of(nodes=nodes, evictions=evictions), around, self._client, own_pod())
         self._permissions = Permissions(self._client, self._needed(), around.registry, self._random)
-        self._metrics.observe_freshness(self._views.last_heard, lambda: not self._views.stale())
+        self._metrics.observe_knowledge(self._views.last_heard, self._views.unreadable, lambda: not self._views.stale())
         if self._leadership.elected:
             self._metrics.observe_leadership(settings.leader_elect_resource_name, self._leadership.leads)
 

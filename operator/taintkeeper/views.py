@@ -15,7 +15,6 @@ from taintkeeper.cluster.reflector import Kind, Listener, Reflector
 from taintkeeper.cluster.wire import decode_budget, decode_pod
 from taintkeeper.core import messages as m
 from taintkeeper.core.budgets import Budget
-from taintkeeper.core.health import Lease
 from taintkeeper.core.health_messages import LeaseGone, LeaseSeen
 from taintkeeper.core.objects import Node, Pod
 
@@ -76,32 +75,13 @@ class Views:
             alive=lambda alive: self._note(NODES, alive),
             failed=lambda why: failed(NODES, why),
         )
-        pods: Listener[str, Pod] = Listener(
-            seen=lambda pod: self._feed(PODS.resource, m.PodSeen(pod)),
-            gone=lambda uid: self._feed(PODS.resource, m.PodGone(uid)),
-            alive=lambda alive: self._watched(PODS.resource, alive),
-            failed=lambda why: failed(PODS.resource, why),
-        )
-        budgets: Listener[tuple[str, str], Budget] = Listener(
-            seen=lambda budget: self._feed(BUDGETS.resource, m.BudgetSeen(budget)),
-            gone=lambda key: self._feed(BUDGETS.resource, m.BudgetGone(*key)),
-            alive=lambda alive: self._watched(BUDGETS.resource, alive),
-            failed=lambda why: failed(BUDGETS.resource, why),
-        )
-        leases: Listener[str, Lease] = Listener(
-            seen=lambda lease: self._feed(LEASES.resource, LeaseSeen(lease.node, lease.renewed)),
-            gone=lambda node: self._feed(LEASES.resource, LeaseGone(node)),
-            alive=lambda alive: self._watched(LEASES.resource, alive),
-            failed=lambda why: failed(LEASES.resource, why),
-        )
+        self._client = client
+        self._random = random
+        self._failed = failed
         self._reflectors: dict[str, Reflector[Any, Any]] = {}
-        needed = frozenset().union(*(audience.resources for audience in audiences))
-        if PODS.resource in needed:
-            self._reflectors[PODS.resource] = Reflector(client, PODS, pods, random)
-        if BUDGETS.resource in needed:
-            self._reflectors[BUDGETS.resource] = Reflector(client, BUDGETS, budgets, random)
-        if LEASES.resource in needed:
-            self._reflectors[LEASES.resource] = Reflector(client, LEASES, leases, random)
+        self._reflect(PODS, m.PodSeen, m.PodGone)
+        self._reflect(BUDGETS, m.BudgetSeen, lambda key: m.BudgetGone(*key))
+        self._reflect(LEASES, lambda lease: LeaseSeen(lease.node, lease.renewed), LeaseGone)
 
     def tasks(self) -> Mapping[str, Callable[[], Any]]:
         """Return what has to run for the views to stay up to date, by resource: functions that return coroutines."""
@@ -127,9 +107,26 @@ class Views:
         """Return when anything last came from the server, by resource, on the event loop's clock."""
         return {NODES: self._nodes.last_heard} | {name: each.last_heard for name, each in self._reflectors.items()}
 
+    def unreadable(self) -> dict[str, int]:
+        """Return how many objects make no sense to us and are passed over, by resource."""
+        return {NODES: self._nodes.unreadable} | {name: each.unreadable for name, each in self._reflectors.items()}
+
     def stale(self) -> list[str]:
         """Return the resources that cannot be relied on now."""
         return sorted({resource for each in self._audiences for resource in each.resources - each.alive})
+
+    def _reflect(self, kind: Kind[Any, Any], seen: Callable[[Any], Any], gone: Callable[[Any], Any]) -> None:
+        """Watch a kind if anybody needs it; ``seen`` and ``gone`` make events of objects and keys."""
+        resource = kind.resource
+        if not any(resource in audience.resources for audience in self._audiences):
+            return
+        listener: Listener[Any, Any] = Listener(
+            seen=lambda item: self._feed(resource, seen(item)),
+            gone=lambda key: self._feed(resource, gone(key)),
+            alive=lambda alive: self._watched(resource, alive),
+            failed=lambda why: self._failed(resource, why),
+        )
+        self._reflectors[resource] = Reflector(self._client, kind, listener, self._random)
 
     def _watched(self, resource: str, alive: bool) -> None:
         self._note(resource, alive)

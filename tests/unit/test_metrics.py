@@ -76,7 +76,7 @@ def everything() -> CollectorRegistry:
     metrics.request("list", "nodes", 0, 30.0)
     metrics.watch_failed("pods")
     metrics.event_dropped()
-    metrics.observe_freshness(lambda: {"nodes": 0.0, "pods": float("-inf")}, lambda: True)
+    metrics.observe_knowledge(lambda: {"nodes": 0.0, "pods": float("-inf")}, lambda: {"pods": 1}, lambda: True)
     writer = DryWriter(lambda _: None)
     around = Surroundings(
         writer=writer,
@@ -214,7 +214,7 @@ async def test_names_follow_prometheus_rules(families: list[Metric]) -> None:
 async def test_ages_of_watches_are_told_by_resource() -> None:
     metrics = RuntimeMetrics(dry_run=False)
     fresh = False
-    metrics.observe_freshness(lambda: {"nodes": 40.0, "pods": float("-inf")}, lambda: fresh)
+    metrics.observe_knowledge(lambda: {"nodes": 40.0, "pods": float("-inf")}, dict, lambda: fresh)
     await asyncio.sleep(100.0)
     age = "taintkeeper_watch_age_seconds"
     assert metrics.registry.get_sample_value(age, {"resource": "nodes"}) == pytest.approx(60.0)

@@ -12,24 +12,19 @@ from typing import Any
 
 import msgspec
 
-from taintkeeper.cluster.client import ApiClient, Call, StatusError, UnreachableError
+from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
+from taintkeeper.cluster.listing import pages
+from taintkeeper.cluster.reading import Kind, Reader
+from taintkeeper.cluster.reflector import log_unreadable
 from taintkeeper.cluster.wire import decode_node
 from taintkeeper.core.objects import Node
 from taintkeeper.core.pacing import Backoff
 
+NODES: Kind[str, Node] = Kind("nodes", "/api/v1/nodes", decode_node, lambda node: node.name)
 PAGE_SIZE = 500
 SWEEP_SECONDS = 300.0
 SETTLE_SECONDS = 2.0
 ERROR_BACKOFF = Backoff(base=0.5, cap=10.0, jitter=0.5)
-
-
-class _Continue(msgspec.Struct, rename={"continue_": "continue"}):
-    continue_: str = ""
-
-
-class _Page(msgspec.Struct):
-    metadata: _Continue
-    items: list[msgspec.Raw]
 
 
 class NodeFeed:
@@ -44,6 +39,7 @@ class NodeFeed:
         gone: Callable[[str], None],
         alive: Callable[[bool], None],
         failed: Callable[[str], None],
+        unreadable: Callable[[str, str], None] = log_unreadable,
     ) -> None:
         self.last_heard = float("-inf")
         """When anything last came from the server, on the event loop's clock."""
@@ -55,16 +51,26 @@ class NodeFeed:
         self._failed = failed
         self._uids: dict[str, str] = {}
         self._deleted: set[str] = set()
+        self._reader = Reader(NODES, unreadable)
         self._wanted = asyncio.Event()
         self._settling = False
         self._doubts = 0
         self._interrupted = False
 
+    @property
+    def unreadable(self) -> int:
+        """How many nodes there are that cannot be read."""
+        return self._reader.unreadable
+
     def take(self, event: Mapping[str, Any]) -> None:
         """Take in a watch event as Kopf has it: its type (None while Kopf lists) and the object as a dictionary."""
         self.last_heard = asyncio.get_running_loop().time()
-        node = decode_node(msgspec.json.encode(event["object"]))
+        raw = msgspec.Raw(msgspec.json.encode(event["object"]))
+        node = self._reader.read(raw)
+        if node is None:
+            return
         if event["type"] == "DELETED":
+            self._reader.forget(raw)
             self._deleted.add(node.uid)
             if self._uids.get(node.name) == node.uid:
                 self._drop(node.name)
@@ -121,25 +127,25 @@ class NodeFeed:
         before = dict(self._uids)
         found: set[str] = set()
         self._deleted.clear()
-        params = {"limit": str(PAGE_SIZE)}
-        while True:
-            reply = await self._client.send(Call("GET", "/api/v1/nodes", "list", "nodes", params))
-            reply.raise_for_status()
-            page = msgspec.json.decode(reply.body, type=_Page)
+        self._reader.begin_list()
+        async for page in pages(self._client, NODES.resource, NODES.path, size=PAGE_SIZE):
             for raw in page.items:
-                node = decode_node(raw)
-                # The list shows the cluster as it was when it began; what Kopf told of since is newer.
-                if node.uid not in self._deleted:
-                    found.add(node.name)
-                    self._see(node)
-            if not page.metadata.continue_:
-                break
-            params["continue"] = page.metadata.continue_
-            await asyncio.sleep(0)
+                self._take_listed(raw, found)
+        self._reader.end_list()
         # Only what was known before the list began: a node that Kopf told of meanwhile is no ghost.
         for name, uid in before.items():
             if name not in found and self._uids.get(name) == uid:
                 self._drop(name)
+
+    def _take_listed(self, raw: msgspec.Raw, found: set[str]) -> None:
+        node = self._reader.read(raw)
+        if node is None:
+            # One that was known stays as it was last: it is not gone.
+            found.add(self._reader.key(raw) or "")
+        elif node.uid not in self._deleted:
+            # The list shows the cluster as it was when it began; what Kopf told of since is newer.
+            found.add(node.name)
+            self._see(node)
 
     def _see(self, node: Node) -> None:
         self._uids[node.name] = node.uid

@@ -8,6 +8,7 @@ from random import Random
 from taintkeeper.core import messages as m
 from taintkeeper.core.deadlines import deadline
 from taintkeeper.core.eviction_queue import EvictionOptions, EvictionQueue
+from taintkeeper.core.first_seen import arrived
 from taintkeeper.core.memory import MemoryKeeper
 from taintkeeper.core.objects import Node, Pod
 from taintkeeper.core.standing_zones import StandingZones
@@ -102,7 +103,7 @@ class EvictionEngine:
             return
         if known is not None and known.node != pod.node:
             self._forget_place(known)
-        self._pods[uid] = pod
+        pod = self._pods[uid] = arrived(pod, known, now=now)
         self._pods_of.setdefault(pod.node, set()).add(uid)
         self._judge(pod, now)
 

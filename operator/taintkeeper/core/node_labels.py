@@ -13,9 +13,8 @@ from random import Random
 from taintkeeper.core.health_messages import LabelsWritten, PatchLabels
 from taintkeeper.core.messages import WriteResult
 from taintkeeper.core.objects import Node
-from taintkeeper.core.pacing import Backoff
+from taintkeeper.core.pacing import WRITE_BACKOFF
 
-WRITE_BACKOFF = Backoff(base=0.5, cap=30.0)
 FOLLOWERS = {"beta.kubernetes.io/os": "kubernetes.io/os", "beta.kubernetes.io/arch": "kubernetes.io/arch"}
 
 

@@ -12,11 +12,10 @@ from random import Random
 from taintkeeper.core.disruption import Disruption, Marking
 from taintkeeper.core.health_messages import HealthEffect, MarkPod, PodMarked, PodResult, PodWritten
 from taintkeeper.core.objects import Node, Pod
-from taintkeeper.core.pacing import Backoff, Throttle
+from taintkeeper.core.pacing import WRITE_BACKOFF, Backoff, Throttle
 
 AT_ONCE = 16
 """How many pods may be written at the same time; fewer once the API server asks to slow down."""
-WRITE_BACKOFF = Backoff(base=0.5, cap=30.0)
 TURN_BACKOFF = Backoff(base=10.0, cap=300.0, jitter=0.0)
 """How long a pod is left alone that turned ready on a node that is not: its kubelet lives, and often the node is about
 to be ready as well. It reports its pods every 10 s, as it does its node."""

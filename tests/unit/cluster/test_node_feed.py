@@ -170,7 +170,6 @@ async def test_a_late_deletion_of_an_earlier_node_of_the_same_name_is_ignored() 
         pytest.param([reply(403)], id="forbidden"),
         pytest.param([reply(500)], id="broken"),
         pytest.param([reply(200, {"kind": "Status"})], id="no list"),
-        pytest.param([page(17, {"kind": "Node"})], id="no nodes"),
         pytest.param([nodes("a", more="next"), reply(410)], id="a later page has expired"),
         pytest.param([nodes("a", more="next"), LOST], id="a later page is lost"),
     ],
@@ -185,13 +184,25 @@ async def test_a_list_that_fails_is_asked_for_anew_and_the_view_is_not_relied_on
     assert "continue" not in bench.api.sent[-1].params
 
 
-@pytest.mark.parametrize("failure", [LOST, reply(403), Late(2.0, reply(503)), page(17, 5)], ids=str)
+@pytest.mark.parametrize("failure", [LOST, reply(403), Late(2.0, reply(503)), reply(200, {"kind": "Status"})], ids=str)
 async def test_a_lasting_failure_costs_a_growing_pause_each_time(failure: Answer) -> None:
     bench = FeedBench(forever=failure)
     await bench.run(HOUR)
     assert not bench.alive
     assert 180 <= len(bench.times()) <= HOUR / 10.0 + 12
     assert all(10.0 <= pause <= 17.0 for pause in bench.api.pauses()[-20:])
+
+
+ODD = wires.node("a") | {"spec": 5}
+
+
+async def test_a_node_that_makes_no_sense_is_passed_over_and_stays_known_as_it_was() -> None:
+    bench = FeedBench(nodes("a", "b"), page(17, ODD, wires.node("b")))
+    asyncio.get_running_loop().call_later(10.0, bench.feed.take, {"type": "MODIFIED", "object": ODD})
+    asyncio.get_running_loop().call_later(20.0, bench.feed.doubt)
+    await bench.run(60.0)
+    assert bench.told == ["seen a", "seen b", "alive", "stale", "seen b", "alive"]
+    assert bench.feed.unreadable == 1
 
 
 async def test_what_kopf_tells_counts_as_heard() -> None:

@@ -176,6 +176,7 @@ def test_a_restart_computes_the_same_deadlines() -> None:
     taints = [FOO, no_execute("bar", None), no_execute("baz", 1e6), unreachable(5.0)]
     bench = EvictionBench(NodeSeen(node("n1", not_ready(2.0))), api=always(None))
     for number, taint in enumerate(taints):
+        bench.run_until(float(number))
         bench.see(pod(f"p{number}", lasting(taint.key, 500), lasting("", 10_000), bound=float(number)))
     bench.run_until(10.0)
     bench.taint(*taints)
