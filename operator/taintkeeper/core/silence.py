@@ -21,9 +21,8 @@ from taintkeeper.core.health_messages import (
 )
 from taintkeeper.core.messages import WriteResult
 from taintkeeper.core.objects import Node
-from taintkeeper.core.pacing import Backoff
+from taintkeeper.core.pacing import WRITE_BACKOFF
 
-RETRY_BACKOFF = Backoff(base=0.5, cap=30.0)
 AT_ONCE = 16
 """How many nodes may be read or written at the same time."""
 
@@ -168,7 +167,7 @@ class SilenceKeeper:
         return max(case.vitals.due(self._patience, self._sight), case.not_before)
 
     def _pause(self, case: Case, now: float) -> None:
-        case.not_before = now + RETRY_BACKOFF.delay(case.failures, self._random)
+        case.not_before = now + WRITE_BACKOFF.delay(case.failures, self._random)
         case.failures += 1
 
     def _watch(self, case: Case) -> None:

@@ -233,3 +233,8 @@ class HealthBench:
 def impatient(grace: float) -> HealthOptions:
     """Return options with this grace period."""
     return HealthOptions(Patience(grace=grace))
+
+
+def declared(bench: HealthBench) -> list[float]:
+    """Return when nodes were declared Unknown."""
+    return bench.times(h.DeclaredUnknown)
