@@ -87,9 +87,9 @@ class RuleBook:
         """Return when to call :meth:`advance` again, in seconds since the epoch."""
         return self._timers[0][0] if self._timers else None
 
-    def entry(self, name: str) -> Entry | None:
-        """Return a rule with its numbers."""
-        return self._entries.get(name)
+    def entry(self, name: str) -> Entry:
+        """Return a rule with its numbers; raises KeyError where it is not in the book."""
+        return self._entries[name]
 
     def take_touched(self) -> list[str]:
         """Return the rules whose status may have changed since the last call, those that are gone among them."""

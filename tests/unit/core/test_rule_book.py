@@ -6,7 +6,7 @@ import pytest
 
 from taintkeeper.core.objects import Condition
 from taintkeeper.core.selectors import Requirement, Selector
-from tests.unit.core.rule_bench import DEADLOCK, RuleBench, rule
+from tests.unit.core.rule_bench import DEADLOCK, RuleBench, rule, seen
 
 TAINTED = {f"{DEADLOCK}:NoSchedule"}
 CLEAN: set[str] = set()
@@ -209,6 +209,17 @@ def test_a_node_that_is_gone_is_forgotten_with_its_timers() -> None:
     bench.pass_time(60.0)
     assert bench.numbers() == (0, 0, 0, 0)
     assert bench.writes == []
+
+
+def test_a_node_that_is_gone_is_nothing_to_a_rule_that_is_new() -> None:
+    bench = RuleBench()
+    bench.add("a", conditions=SICK)
+    bench.add("b", conditions=SICK)
+    bench.drop("a")
+    bench.book.put(seen(rule()), bench.now)
+    bench.book.forget("b")
+    assert bench.book.advance(bench.now) == []
+    assert bench.numbers() == (0, 0, 0, 0)
 
 
 @pytest.mark.parametrize(

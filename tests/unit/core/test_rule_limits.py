@@ -170,6 +170,14 @@ def test_a_dry_run_waits_as_a_rule_would() -> None:
     assert bench.numbers() == (3, 0, 0, 0)
 
 
+def test_a_dry_run_grants_nothing_to_nodes_that_are_too_many_from_the_start() -> None:
+    bench = RuleBench()
+    for name in ("a", "b"):
+        bench.add(name, conditions=SICK, since=0.0)
+    bench.put(rule(dry_run=True, limit=Limit(1)))
+    assert bench.numbers() == (2, 0, 0, 2)
+
+
 def test_a_dry_run_begins_anew_once_a_node_is_well() -> None:
     bench = bench_of(3, dry_run=True)
     fall_ill(bench, 0)

@@ -222,6 +222,9 @@ def test_who_is_overruled_follows_every_change_of_the_other_rule() -> None:
     ):
         bench.put(other, version=version)
         assert dict(bench.entry("b").overruled) == overruled, version
+    bench.put(rule("a", value="a"), version=9)
+    bench.put(None, name="a", uid="another", fault="bad")
+    assert not bench.entry("b").overruled
 
 
 def test_a_rule_is_overruled_only_where_both_select_the_node_and_their_values_differ() -> None:

@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from itertools import pairwise
+from math import inf
 from random import Random
 from typing import Any
 
 import pytest
 
-from taintkeeper.core.rule_status import RuleReporter
-from taintkeeper.core.rules import Limit, Rule, RuleSeen, RuleStatus, RuleWritten, WriteRuleStatus
+from taintkeeper.core.rule_desk import RuleDesk
+from taintkeeper.core.rules import Limit, Rule, RuleGone, RuleSeen, RuleStatus, RuleWritten, WriteRuleStatus
 from taintkeeper.core.selectors import Selector
 from tests.unit.core.rule_bench import RuleBench, rule, seen
 
@@ -21,7 +22,9 @@ class StatusBench(RuleBench):
 
     def __init__(self, *rules: Rule) -> None:
         super().__init__()
-        self.reporter = RuleReporter(self.book, Random(0))
+        self.desk = RuleDesk(Random(0))
+        self.desk.rely()
+        self.book = self.desk._book
         self.written: list[tuple[float, WriteRuleStatus]] = []
         self.on_objects: dict[str, RuleStatus] = {}
         self.works: bool | None = True
@@ -36,27 +39,32 @@ class StatusBench(RuleBench):
 
     def tell(self, told: RuleSeen) -> None:
         """Take in a rule as it was seen."""
-        self.book.put(told, self.now)
-        self.reporter.put(told)
+        self.desk.take(told, self.now)
+        self.settle()
+
+    def remove(self, name: str = "deadlock") -> None:
+        """Delete a rule."""
+        self.desk.take(RuleGone(name), self.now)
         self.settle()
 
     def work(self) -> list[WriteRuleStatus]:
         """Write what is due now, and answer."""
-        due = self.reporter.due(self.now)
+        due = self.desk.statuses(self.now)
         for write in due:
             self.written.append((self.now, write))
             self.on_objects[self.entry(write.name).seen.uid] = write.status
             if self.works is not None:
-                self.reporter.written(RuleWritten(write.name, self.works), self.now)
+                self.desk.take(RuleWritten(write.name, self.works), self.now)
         if due:
-            assert self.reporter.due(self.now) == []
+            assert self.desk.statuses(self.now) == []
         return due
 
     def wait(self, seconds: float) -> None:
         """Let time pass and wake the reporter when it asks for it."""
         end = self.now + seconds
-        while (at := self.reporter.wake_at()) is not None and at <= end:
+        while (at := self.desk.next_at()) <= end:
             self.now = max(self.now, at)
+            self.settle()
             self.work()
         self.now = end
         self.work()
@@ -132,7 +140,7 @@ def test_one_write_at_a_time_and_its_answer_brings_the_next() -> None:
     bench.report(**WELL)
     bench.wait(60.0)
     assert bench.work() == []
-    bench.reporter.written(RuleWritten("deadlock", True), bench.now)
+    bench.desk.take(RuleWritten("deadlock", True), bench.now)
     assert [write.status.tainted for write in bench.work()] == [0]
 
 
@@ -156,10 +164,10 @@ def test_a_write_that_fails_is_tried_again_ever_more_seldom() -> None:
 
 def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
     bench = StatusBench(rule())
-    bench.reporter.written(RuleWritten("deadlock", False), bench.now)
-    bench.reporter.written(RuleWritten("unknown", True), bench.now)
+    bench.desk.take(RuleWritten("deadlock", False), bench.now)
+    bench.desk.take(RuleWritten("unknown", True), bench.now)
     assert bench.work() == []
-    assert bench.reporter.wake_at() is None
+    assert bench.desk.next_at() == inf
 
 
 def test_a_node_that_is_gone_or_no_longer_selected_is_not_counted_any_more() -> None:
