@@ -1,10 +1,12 @@
 """EvictionPolicies on the wire."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+import yaml
 
 from taintkeeper.cluster.policy_wire import decode_namespace, decode_policy, encode_policy_status
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE
@@ -14,6 +16,7 @@ from taintkeeper.core.selectors import Requirement, Selector
 from taintkeeper.core.traits import Trait
 from tests.policy_specs import BAD, DEFAULTS, GOOD, taint
 
+EXAMPLES = Path(__file__).parents[3] / "manifests" / "examples" / "eviction-policies.yaml"
 META = {"name": "p", "uid": "u", "resourceVersion": "12", "generation": 3}
 
 
@@ -31,6 +34,11 @@ def policy(spec: Any) -> Policy:
 @pytest.mark.parametrize("spec", GOOD.values(), ids=GOOD)
 def test_a_policy_that_makes_sense_is_read_with_the_servers_defaults_or_without(spec: dict[str, Any]) -> None:
     assert policy(spec) == policy({**DEFAULTS, **spec})
+
+
+def test_the_examples_make_sense() -> None:
+    examples = list(yaml.safe_load_all(EXAMPLES.read_text()))
+    assert [policy(example["spec"]).precedence for example in examples] == [100, 200]
 
 
 def test_all_that_a_policy_says_is_read() -> None:
