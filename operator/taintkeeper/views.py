@@ -102,6 +102,8 @@ class Views:
     def interrupted(self, interrupted: bool) -> None:
         """Note that Kopf's watch of nodes fails, or works again."""
         self._nodes.interrupted(interrupted)
+        if not interrupted:
+            self._hurry()
 
     def last_heard(self) -> dict[str, float]:
         """Return when anything last came from the server, by resource, on the event loop's clock."""
@@ -130,9 +132,17 @@ class Views:
 
     def _watched(self, resource: str, alive: bool) -> None:
         self._note(resource, alive)
-        if not alive:
+        if alive:
+            self._hurry()
+        else:
             # What breaks one watch may break Kopf's too, which says nothing of it and comes back later than ours.
             self._nodes.doubt()
+
+    def _hurry(self) -> None:
+        """Have everybody try again who makes a pause: somebody has reached the server again."""
+        self._nodes.hurry()
+        for reflector in self._reflectors.values():
+            reflector.hurry()
 
     def _note(self, resource: str, alive: bool) -> None:
         for audience in self._audiences:

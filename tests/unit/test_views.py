@@ -1,7 +1,7 @@
 """What the controllers are told of the cluster, and when they may rely on it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -69,25 +69,21 @@ def listed(*things: Any, then: tuple[bytes | float | Exception, ...] = ()) -> St
 
 @asynccontextmanager
 async def looking_at(
-    first: Mapping[str, Answer] = MappingProxyType({}),
+    first: Mapping[str, Answer | Sequence[Answer]] = MappingProxyType({}),
     *,
     then_nodes: Answer = NODE_LIST,
     as_seen: Callable[[Node], Node] = lambda node: node,
 ) -> AsyncIterator[Bench]:
-    """Run the views; ``first`` is what the first request for a resource gets, if not what every later one gets."""
+    """Run the views; ``first`` is what the first requests for a resource get, if not what every later one gets."""
     forever = {
         NODES: then_nodes,
         "pods": listed(POD),
         "poddisruptionbudgets": listed(BUDGET),
         "leases": listed(LEASE),
     }
-    scripts = {NODES: NODE_LIST, **first}
-    api = ApiByPath(
-        **{
-            name: ScriptedApi(*[s for n, s in scripts.items() if n == name], forever=each)
-            for name, each in forever.items()
-        }
-    )
+    given = {NODES: NODE_LIST, **first}
+    scripts = {name: script if isinstance(script, list) else [script] for name, script in given.items()}
+    api = ApiByPath(**{name: ScriptedApi(*scripts.get(name, ()), forever=each) for name, each in forever.items()})
     everything, nodes_alone = Controller(), Controller()
     failed: list[str] = []
     audiences = [Audience(everything, ALL), Audience(nodes_alone, frozenset({NODES}))]
@@ -139,6 +135,17 @@ async def test_as_soon_as_one_watch_breaks_nothing_that_rests_on_it_is_relied_on
     assert bench.failed == [broken]
 
 
+async def test_whoever_reaches_the_server_again_hurries_those_who_make_a_pause() -> None:
+    script: list[Answer] = [listed(POD, then=(60.0, LOST)), *[LOST] * 7]
+    async with looking_at({"pods": script}) as bench:
+        await asyncio.sleep(60.0 + 50.0)
+        assert "pods" in bench.views.stale()
+        bench.views.interrupted(True)
+        bench.views.interrupted(False)
+        await asyncio.sleep(1.0)
+        assert bench.views.stale() == []
+
+
 async def test_nodes_are_stale_for_as_long_as_kopf_cannot_watch_them() -> None:
     async with looking_at() as bench:
         await asyncio.sleep(10.0)
@@ -170,7 +177,7 @@ async def test_a_list_of_nodes_that_fails_concerns_every_controller() -> None:
 
 
 async def test_what_is_stale_is_named() -> None:
-    async with looking_at({"pods": Late(60.0, listed(POD)), "poddisruptionbudgets": LOST}) as bench:
+    async with looking_at({"pods": Late(60.0, listed(POD)), "poddisruptionbudgets": [LOST, LOST]}) as bench:
         await asyncio.sleep(0.1)
         assert bench.views.stale() == ["poddisruptionbudgets", "pods"]
         await asyncio.sleep(120.0)

@@ -16,6 +16,7 @@ from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
 from taintkeeper.cluster.listing import pages
 from taintkeeper.cluster.reading import Kind, Reader
 from taintkeeper.cluster.reflector import log_unreadable
+from taintkeeper.cluster.rest import Rest
 from taintkeeper.cluster.wire import decode_node
 from taintkeeper.core.objects import Node
 from taintkeeper.core.pacing import Backoff
@@ -53,6 +54,7 @@ class NodeFeed:
         self._deleted: set[str] = set()
         self._reader = Reader(NODES, unreadable)
         self._wanted = asyncio.Event()
+        self._rest = Rest()
         self._settling = False
         self._doubts = 0
         self._interrupted = False
@@ -80,6 +82,10 @@ class NodeFeed:
             # Kopf lists: at the start, and after its watch was lost, when deletions may have escaped it.
             self._settling = True
             self._wanted.set()
+
+    def hurry(self) -> None:
+        """Try again now if a pause is being made: others have reached the server again."""
+        self._rest.wake()
 
     def doubt(self) -> None:
         """Note that something may have escaped us: what is known is stale until all nodes have been listed anew."""
@@ -115,7 +121,7 @@ class NodeFeed:
             except (UnreachableError, StatusError, msgspec.DecodeError) as error:
                 self._alive(False)
                 self._failed(str(error))
-                await asyncio.sleep(ERROR_BACKOFF.delay(failures, self._random))
+                await self._rest.sleep(ERROR_BACKOFF.delay(failures, self._random))
                 failures += 1
             else:
                 self.last_heard = asyncio.get_running_loop().time()

@@ -25,6 +25,7 @@ import msgspec
 from taintkeeper.cluster.client import ApiClient, Call, StatusError, UnreachableError
 from taintkeeper.cluster.listing import ListMeta, pages
 from taintkeeper.cluster.reading import Item, Key, Kind, Reader
+from taintkeeper.cluster.rest import Rest
 from taintkeeper.core.pacing import Backoff
 
 __all__ = ["Kind", "Listener", "Reflector"]
@@ -108,6 +109,7 @@ class Reflector(Generic[Key, Item]):
         self._latest: msgspec.Raw | None = None
         self._streaming = True
         self._failures = 0
+        self._rest = Rest()
         self._complete_since: float | None = None
 
     @property
@@ -128,7 +130,14 @@ class Reflector(Generic[Key, Item]):
             if self._complete_since is not None and self._now() - self._complete_since > steady_seconds:
                 self._failures = 0
             pause = ERROR_BACKOFF.delay(max(0, self._failures - 1), self._random)
-            await asyncio.sleep(0.0 if at_once and self._failures <= 1 else pause)
+            if at_once and self._failures <= 1:
+                await asyncio.sleep(0)
+            else:
+                await self._rest.sleep(pause)
+
+    def hurry(self) -> None:
+        """Try again now if a pause is being made: others have reached the server again."""
+        self._rest.wake()
 
     def _lose(self, error: Exception) -> bool:
         """Note that the watch broke; return whether to begin anew at once."""
