@@ -10,7 +10,7 @@ from typing import Any
 
 import kopf
 
-GROUP, VERSION, PLURAL = "taintkeeper.io", "v1alpha1", "nodetaintrules"
+from taintkeeper.cluster.rule_feed import GROUP, RULES, VERSION
 
 
 async def rule(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
@@ -20,4 +20,4 @@ async def rule(event: kopf.RawEvent, memo: kopf.Memo, **_: Any) -> None:
 
 def register(registry: kopf.OperatorRegistry) -> None:
     """Have Kopf watch rules."""
-    kopf.on.event(GROUP, VERSION, PLURAL, registry=registry)(rule)
+    kopf.on.event(GROUP, VERSION, RULES, registry=registry)(rule)

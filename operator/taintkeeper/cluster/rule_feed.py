@@ -24,8 +24,8 @@ from taintkeeper.cluster.rule_wire import decode_rule
 from taintkeeper.core.pacing import Backoff
 from taintkeeper.core.rules import RuleSeen
 
-RULES = "nodetaintrules"
-RULES_PATH = f"/apis/taintkeeper.io/v1alpha1/{RULES}"
+GROUP, VERSION, RULES = "taintkeeper.io", "v1alpha1", "nodetaintrules"
+RULES_PATH = f"/apis/{GROUP}/{VERSION}/{RULES}"
 
 PAGE_SIZE = 500
 SWEEP_SECONDS = 30.0
