@@ -21,7 +21,7 @@ def acting(
 
     NoExecute is always among them, so that a pod which stays by policy alone can be told from one that tolerates.
     """
-    decided = ((taint, book.decide(pod, taint, traits)) for taint in taints if book.acts(taint))
+    decided = ((taint, book.decide(pod, taint, traits)) for taint in taints)
     return [
         (taint, decision)
         for taint, decision in decided
@@ -61,4 +61,4 @@ def deletes_at(ways: Iterable[tuple[float, Decision]], blocked_since: float) -> 
 
 
 def _names(toleration: Toleration, taint: Taint) -> bool:
-    return toleration.key in ("", taint.key) and toleration.effect in ("", taint.effect)
+    return toleration.key == taint.key and toleration.effect in ("", taint.effect)
