@@ -95,9 +95,14 @@ async def _fill(kube: Kube) -> None:
     for number, node in enumerate(_names() * 2):
         spec = {"nodeName": node, "containers": [{"name": "main", "image": "none"}]}
         await kube.create("pods", {"metadata": {"name": f"pod-{number}", "namespace": "default"}, "spec": spec})
+    # Whoever counts for this one says so in the end, however fast the others evict.
+    patient = {"key": "maintenance", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}
+    counting = {"nodeName": "node-3", "containers": [{"name": "main", "image": "none"}], "tolerations": [patient]}
+    await kube.create("pods", {"metadata": {"name": "counting", "namespace": "default"}, "spec": counting})
 
 
 async def _some_fail(cluster: RealCluster, kube: Kube) -> None:
+    await asyncio.to_thread(cluster.add_nodes, 1, prefix="late")
     cluster.silence("node-1")
     await _report_pressure(kube, "True")
     await kube.patch("nodes", "", "node-3", {"spec": {"taints": [{"key": "maintenance", "effect": "NoExecute"}]}})
@@ -110,12 +115,12 @@ async def _some_recover(cluster: RealCluster, kube: Kube) -> None:
 
 
 async def _all_fail(cluster: RealCluster, _: Kube) -> None:
-    for node in _names():
+    for node in (*_names(), "late-1"):
         cluster.silence(node)
 
 
 async def _all_recover(cluster: RealCluster, _: Kube) -> None:
-    for node in _names():
+    for node in (*_names(), "late-1"):
         cluster.wake(node)
 
 
@@ -124,7 +129,7 @@ async def _nothing(*_: object) -> None:
 
 
 SCENES: dict[str, Act] = {
-    "node-1 falls silent, node-2 is short of disk space, node-3 is tainted by hand": _some_fail,
+    "late-1 joins, node-1 falls silent, node-2 is short of disk space, node-3 is tainted by hand": _some_fail,
     "they are well again": _some_recover,
     "all nodes fall silent": _all_fail,
     "all are back": _all_recover,
