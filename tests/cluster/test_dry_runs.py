@@ -73,6 +73,25 @@ async def test_a_dry_run_tells_of_two_budgets_on_one_pod(world: World, start: St
     assert await process.metric("taintkeeper_eviction_requests_total", outcome="accepted") == 0
 
 
+@pytest.mark.parametrize(
+    ("policy", "leaves"), [("AlwaysAllow", True), ("IfHealthyBudget", False)], ids=["always", "if healthy"]
+)
+async def test_in_a_dry_run_a_pod_that_is_not_ready_leaves_as_its_budgets_policy_says(
+    world: World, start: Start, policy: str, leaves: bool
+) -> None:
+    node = await world.node()
+    await world.pod(node, "sick", labels={"app": "web"})
+    sick = {"conditions": [{"type": "Ready", "status": "False"}]}
+    await world.kube.patch_status("pods", world.namespace, "sick", sick)
+    await world.budget("web", "web", minAvailable=1, unhealthyPodEvictionPolicy=policy)
+    process = await (await start("--dry-run", "--controllers=taint-eviction")).until_ready()
+    await world.add_taint(node, taint("maintenance"))
+    words = f"sick on node {node} evicted" if leaves else f"sick is held by disruption budget {world.namespace}/web"
+    await until(lambda: words in process.output())
+    assert ("evicted" in process.output()) is leaves
+    assert await world.pods() == {"sick"}
+
+
 async def test_what_others_evict_during_a_dry_run_is_no_longer_counted(world: World, start: Start) -> None:
     node, other = await world.node(), await world.node()
     for number in range(3):
