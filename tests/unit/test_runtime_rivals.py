@@ -126,3 +126,14 @@ async def test_a_permission_that_vanishes_makes_it_unready_until_it_is_back(
         assert 'taintkeeper_permission_missing{resource="pods/eviction",verb="create"} 1.0' in metrics
         embedded.access.allow(denial)
         await until(lambda: not any(operator.readiness().values()))
+
+
+async def test_taints_that_kube_controller_manager_writes_are_noticed(embedded: EmbeddedCluster) -> None:
+    async with running(embedded) as operator, Kube(embedded.kubeconfig) as kube:
+        node = await kube.get("nodes", "", "node-1")
+        operator.node_event({"type": "MODIFIED", "object": node})
+        managed = [{"manager": "kube-controller-manager", "fieldsV1": {"f:spec": {"f:taints": {}}}}]
+        metadata = node["metadata"] | {"managedFields": managed}
+        spec = node["spec"] | {"taints": [{"key": "node.kubernetes.io/disk-pressure", "effect": "NoSchedule"}]}
+        operator.node_event({"type": "MODIFIED", "object": node | {"metadata": metadata, "spec": spec}})
+        await until(lambda: told(embedded) == {"node-lifecycle-controller"})
