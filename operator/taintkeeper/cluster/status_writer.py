@@ -149,7 +149,7 @@ class DryStatusWriter:
         imagined = self._imagined.get(node.name)
         if imagined is None or imagined.before.uid != node.uid:
             return node
-        if imagined.conditions and spoke(imagined.before, node):
+        if spoke(imagined.before, node):
             imagined.conditions = ()
         labels = {**node.labels, **imagined.labels}
         return replace(node, labels=labels, conditions=_with(node, imagined.conditions))

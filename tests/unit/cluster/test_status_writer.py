@@ -165,6 +165,14 @@ async def test_in_a_dry_run_a_node_that_reports_again_is_shown_as_it_is() -> Non
     assert writer.as_seen(NODE) == NODE
 
 
+async def test_in_a_dry_run_a_node_is_compared_with_what_it_was_when_it_was_declared_unknown() -> None:
+    writer = DryStatusWriter(lambda _: None)
+    await writer.write_labels(NODE, {"b": "2"})
+    later = replace(NODE, conditions=(Condition("Ready", "True", "KubeletReady", 6.0, 4.0),))
+    await writer.write_unknown(later, (READY,))
+    assert [each.status for each in writer.as_seen(later).conditions] == ["Unknown"]
+
+
 async def test_in_a_dry_run_labels_stay_as_they_would_be() -> None:
     writer = DryStatusWriter(lambda _: None)
     await writer.write_labels(replace(NODE, labels={"a": "1"}), {"b": "2"})

@@ -113,7 +113,10 @@ def healthy(name: str = "n1", **facts: object) -> NodeSeen:
 
 
 @pytest.mark.reported("kubernetes/kubernetes#19562")
-async def test_a_silent_node_is_read_declared_and_told_once_and_its_pods_are_marked() -> None:
+async def test_a_silent_node_is_read_declared_and_told_once_and_its_pods_are_marked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "taintkeeper.node-health")
     bench = Bench()
     bench.feed(healthy(), PodSeen(pod("p1")), FRESH)
     await asyncio.sleep(49.9)
@@ -133,6 +136,19 @@ async def test_a_silent_node_is_read_declared_and_told_once_and_its_pods_are_mar
         "True": 0.0,
         "Unknown": 1.0,
     }
+    assert [record.getMessage() for record in caplog.records if record.name == "taintkeeper.node-health"] == [
+        "node n1: Ready went from True to Unknown",
+        "node n1 declared Unknown: no sign of life for 50 s",
+        "pod default/p1 marked as not ready, since node n1 is not",
+    ]
+
+
+async def test_a_node_whose_other_conditions_follow_is_not_counted_again() -> None:
+    bench = Bench()
+    bench.feed(NodeSeen(node("n1", conditions={"Ready": "Unknown", "DiskPressure": "True"})), FRESH)
+    await asyncio.sleep(60.0)
+    assert bench.writer.journal == ["read n1", "declare n1"]
+    assert bench.metric("declared_unknown_total") == 0.0
 
 
 async def test_a_node_that_was_not_ready_before_is_declared_without_an_event() -> None:
