@@ -20,8 +20,6 @@ class LocalClaims:
     def put(self, volume: str, claim: Claim | None) -> set[Claim]:
         """Note whose data a volume has on a node, None for nobody's; return the claims that this is news for."""
         before = self._claim_of.get(volume)
-        if before == claim:
-            return set()
         held = {each for each in (before, claim) if each is not None}
         known = {each: each in self._volumes_of for each in held}
         if before is not None:
