@@ -92,7 +92,7 @@ class RuleBook:
         return self._entries[name]
 
     def take_touched(self) -> list[str]:
-        """Return the rules whose status may have changed since the last call, those that are gone among them."""
+        """Return the rules whose numbers may have changed since the last call."""
         touched, self._touched = self._touched, {}
         return list(touched)
 
@@ -143,7 +143,6 @@ class RuleBook:
     def _replace(self, entry: Entry, seen: RuleSeen, now: float) -> None:
         before, after = entry.rule, seen.rule or entry.rule
         entry.seen, entry.rule = seen, after
-        self._touched[seen.name] = None
         if after == before:
             return
         if before is not None and after is not None and _other_condition(before, after):
@@ -163,7 +162,6 @@ class RuleBook:
             for node in self._nodes.values():
                 self._look(entry, node, now)
         self._changed.update(dict.fromkeys(self._nodes))
-        self._touched[changed.seen.name] = None
 
     def _earlier(self, name: str, entry: Entry) -> tuple[Entry, ...]:
         rule = entry.in_force

@@ -1,14 +1,17 @@
 """Rules that come, change and go, and what becomes of the taints that they brought."""
 
+from dataclasses import replace
+
 import pytest
 
-from taintkeeper.core.objects import NO_EXECUTE, Taint
+from taintkeeper.core.objects import NO_EXECUTE, Condition, Taint
 from tests.unit.core.builders import FOREIGN
-from tests.unit.core.rule_bench import DEADLOCK, RuleBench, rule
+from tests.unit.core.rule_bench import DEADLOCK, RuleBench, rule, seen
 
 TAINTED = {f"{DEADLOCK}:NoSchedule"}
 CLEAN: set[str] = set()
 SICK = {"Ready": "True", "KernelDeadlock": "True"}
+DAY = 86400.0
 WELL = {"Ready": "True", "KernelDeadlock": "False"}
 
 
@@ -87,6 +90,37 @@ def test_another_condition_is_another_case() -> None:
     bench.put(rule(condition_status="False", for_seconds=60.0), version=3)
     assert bench.taints() == CLEAN
     assert bench.numbers() == (1, 0, 0, 0)
+
+
+def test_an_edit_of_the_times_does_not_begin_to_trust_the_nodes_clock() -> None:
+    bench = RuleBench(rule(for_seconds=60.0))
+    bench.add(conditions=WELL)
+    sick = tuple(Condition(type_, status, transition=bench.now - DAY) for type_, status in SICK.items())
+    bench.see(replace(bench.nodes["n1"], conditions=sick))
+    bench.put(rule(for_seconds=50.0), version=2)
+    bench.pass_time(49.9)
+    assert bench.taints() == CLEAN
+    bench.pass_time(0.1)
+    assert bench.taints() == TAINTED
+
+
+def test_an_edit_of_the_condition_counts_how_long_the_other_one_has_been_there() -> None:
+    bench = RuleBench(rule(for_seconds=60.0))
+    bench.add(conditions=SICK, since=bench.now)
+    bench.pass_time(100.0)
+    bench.report(Overheated="True")
+    bench.put(rule(condition_type="Overheated", key="hot", for_seconds=60.0), version=2)
+    bench.pass_time(59.9)
+    assert bench.taints() == CLEAN
+    bench.pass_time(0.1)
+    assert bench.taints() == {"hot:NoSchedule"}
+
+
+def test_a_rule_that_is_seen_again_as_it_was_has_no_node_looked_at() -> None:
+    bench = RuleBench(rule())
+    bench.add(conditions=SICK)
+    bench.book.put(seen(rule(), version=2), bench.now)
+    assert bench.book.advance(bench.now) == []
 
 
 def test_an_edit_that_makes_no_sense_leaves_the_rule_as_it_was() -> None:

@@ -150,6 +150,7 @@ def test_every_change_has_its_reason() -> None:
     bench.add(conditions=SICK)
     sick = bench.nodes["n1"]
     assert bench.book.view(sick).wanted[ID].reason == "condition KernelDeadlock is True, by rule deadlock"
+    assert bench.book.view(sick).over == {}
     bench.book.see(replace(sick, conditions=(Condition("KernelDeadlock", "False", "Fine"),)), bench.now)
     assert bench.book.view(sick).over == {ID: "condition KernelDeadlock is no longer True, by rule deadlock"}
     bench.book.put(seen(rule(key="other"), version=2), bench.now)
