@@ -131,6 +131,12 @@ def test_no_execute_waits_for_its_twin_where_a_rule_delays_that() -> None:
     assert len(bench.writes) == 1
 
 
+def test_no_execute_need_not_wait_for_a_twin_that_is_there_already() -> None:
+    bench = RuleBench(broken(NO_SCHEDULE, for_seconds=60.0))
+    bench.add("n1", Taint(NOT_READY, NO_SCHEDULE), conditions={"Ready": "False"}, since=bench.now)
+    assert short(bench) == {"not-ready:NoSchedule", "not-ready:NoExecute"}
+
+
 def test_the_twin_stays_as_long_as_a_rule_keeps_no_execute() -> None:
     bench = RuleBench(lost(clear_seconds=60.0))
     bench.add(conditions={"Ready": "Unknown"})
