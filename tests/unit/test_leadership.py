@@ -6,9 +6,11 @@ import platform
 import pytest
 
 from taintkeeper.cluster.client import Observer
+from taintkeeper.cluster.elector import awake_clock
 from taintkeeper.cluster.events import Notice
 from taintkeeper.leadership import Leadership, end_process, own_pod
 from taintkeeper.settings import parse_settings
+from tests.unit.core.election_bench import held
 
 
 def observe(*_: object) -> None:
@@ -46,6 +48,21 @@ async def test_who_takes_part_in_an_election_does_not_lead_at_first() -> None:
     assert not leadership.leads()
     assert leadership.checks() == {"leader: standby": None}
     await leadership.end(release=True)
+
+
+async def test_only_who_leads_tells_that_it_leads_no_longer() -> None:
+    told: list[Notice] = []
+    leadership = Leadership(parse_settings({"leader-elect": "true"}, {}), observe=OBSERVE, send=told.append)
+    assert leadership._elector is not None
+    election, now = leadership._elector._election, awake_clock()
+    election.request(now)
+    election.found(held("them_1"), now)
+    leadership.resign()
+    assert told == []
+    election.request(now)
+    election.claimed(held(leadership._elector.terms.identity), now)
+    leadership.resign()
+    assert [notice.message for notice in told] == [f"{leadership._elector.terms.identity} stopped leading"]
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,19 @@ async def test_whoever_is_put_out_writes_nothing_more(
     assert len(embedded.objects("pods")) == 6
 
 
+async def test_who_has_waited_long_sets_its_clock_anew(
+    embedded: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = make(embedded, **SHORT)
+    await operator.wait_for_access()
+    done: list[str] = []
+    monkeypatch.setattr(operator._clock, "wake_up", lambda: done.append("made up for sleep"))
+    monkeypatch.setattr(operator, "_set_clock", lambda _: done.append("set by the server"))
+    await operator.wait_for_leadership()
+    assert done == ["made up for sleep", "set by the server"]
+    await operator.stop()
+
+
 async def test_what_an_election_needs_is_named_when_it_is_missing(embedded: EmbeddedCluster) -> None:
     denial = Denial(verb="patch", resource="leases", group="coordination.k8s.io")
     embedded.access.deny(denial)

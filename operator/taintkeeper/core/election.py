@@ -99,10 +99,9 @@ class Election:
             return
         if record is not None and record != self._seen:
             self._seen, self._seen_at = record, now
-        holder = "" if record is None else record.holder
-        if self.until > NEVER and record is not None and holder != self._terms.identity:
-            self._end(f"it is held by {holder}" if holder else "it was taken away")
-        elif self._may_claim(holder, now):
+        if self.until > NEVER and record is not None and record.holder != self._terms.identity:
+            self._end(f"it is held by {record.holder}" if record.holder else "it was taken away")
+        elif self._may_claim(now):
             self._then(self._claim(record), now)
         else:
             self._look_again(now)
@@ -119,7 +118,7 @@ class Election:
             return
         self.until = until
         renewal = Claim(record.version, begins=False, transitions=record.transitions)
-        self._then(renewal, max(now, self._sent + self._terms.retry_seconds))
+        self._then(renewal, self._sent + self._terms.retry_seconds)
 
     def failed(self, now: float) -> None:
         """Take in that a request was refused, or that nobody knows whether it was carried out."""
@@ -139,13 +138,12 @@ class Election:
         self.until = NEVER
         self.ended = why
 
-    def _may_claim(self, holder: str, now: float) -> bool:
-        if holder == self._terms.identity or self.until > NEVER or self._seen is None:
+    def _may_claim(self, now: float) -> bool:
+        # What was seen last counts even if there is no Lease any more: its holder may not know that yet.
+        if self._seen is None or self._seen.holder in ("", self._terms.identity):
             return True
-        # A Lease that was deleted may still have a holder that does not know it yet.
-        free = self._seen.holder in ("", self._terms.identity)
         seconds = self._terms.lease_seconds if self._seen.seconds is None else self._seen.seconds
-        return free or now >= self._seen_at + seconds
+        return now >= self._seen_at + seconds
 
     def _claim(self, record: Record | None) -> Claim:
         seen = self._seen

@@ -9,13 +9,16 @@ from typing import Any
 
 import pytest
 
+from taintkeeper.cluster.clock import AWAKE_CLOCK
 from taintkeeper.cluster.credentials import Kubeconfig
 from taintkeeper.cluster.elector import Elector, awake_clock
+from taintkeeper.cluster.lease_lock import LeaseLock
 from taintkeeper.core.election import Terms
 from testbed.client import Kube
 from testbed.embedded import EmbeddedCluster
 from testbed.embedded.access import Denial
 from testbed.embedded.faults import Fault, Loss
+from tests.unit.cluster.scripted_api import Answer, Late, ScriptedApi, reply
 
 HOME = "default"
 SECONDS = 10.0
@@ -208,6 +211,22 @@ async def test_it_ends_soon_though_the_api_server_does_not_answer(embedded: Embe
     embedded.faults.clear()
 
 
+async def test_one_that_is_stopped_before_it_has_begun_ends(embedded: EmbeddedCluster) -> None:
+    stopping = threading.Event()
+
+    def login() -> Kubeconfig:
+        stopping.wait(SECONDS)
+        return Kubeconfig(str(embedded.kubeconfig), None)
+
+    elector = Elector(Terms("a_1", 3, 2.0, 0.2), (HOME, "lock"), login, observe=lambda *_: None, lost=pytest.fail)
+    elector.start()
+    ending = asyncio.create_task(elector.stop(release=True))
+    await until(elector._stopped.is_set)
+    stopping.set()
+    await ending
+    assert not elector._thread.is_alive()
+
+
 async def test_an_error_of_our_own_loses_the_lease(embedded: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     async with candidate(embedded) as (elector, lost):
         await elector.until_elected()
@@ -226,3 +245,53 @@ async def test_one_that_was_never_started_can_be_stopped() -> None:
         Terms("a_1", 3, 2.0, 0.2), (HOME, "lock"), pytest.fail, observe=lambda *_: None, lost=lambda _: None
     )
     await elector.stop(release=True)
+
+
+def test_the_clock_goes_on_while_the_machine_sleeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "clock_gettime", {AWAKE_CLOCK: 7.0}.__getitem__)
+    assert awake_clock() == 7.0
+
+
+OURS = reply(
+    200,
+    {
+        "metadata": {"name": "lock", "uid": "u1", "resourceVersion": "7"},
+        "spec": {"holderIdentity": "a_1", "leaseDurationSeconds": 15},
+    },
+)
+NEVER_ANSWERED = Late(3600.0, OURS)
+
+
+def scripted(*script: Answer, retry_seconds: float = 2.0) -> tuple[Elector, LeaseLock]:
+    """Return a candidate in virtual time, without its thread, whose requests have no answer after the script."""
+    terms = Terms("a_1", lease_seconds=15, renew_seconds=10.0, retry_seconds=retry_seconds)
+    clock = asyncio.get_running_loop().time
+    elector = Elector(terms, (HOME, "lock"), pytest.fail, observe=lambda *_: None, lost=pytest.fail, clock=clock)
+    return elector, LeaseLock(ScriptedApi(*script, forever=NEVER_ANSWERED), HOME, "lock", terms)
+
+
+@pytest.mark.looptime
+@pytest.mark.parametrize("retry_seconds", [2.0, 3.0, 9.0, 9.9])
+async def test_a_leader_notices_at_the_deadline_that_it_could_not_renew(retry_seconds: float) -> None:
+    elector, lock = scripted(OURS, OURS, retry_seconds=retry_seconds)
+    await elector._campaign(lock)
+    assert elector._election.ended == "it could not be renewed for 10 s"
+    assert asyncio.get_running_loop().time() == 10.0
+
+
+@pytest.mark.looptime
+async def test_a_request_without_an_answer_is_given_up_in_time_for_another() -> None:
+    elector, lock = scripted()
+    asking = asyncio.create_task(elector._campaign(lock))
+    await asyncio.sleep(5.1)
+    assert elector.trouble == "the Lease default/lock cannot be read: TimeoutError"
+    asking.cancel()
+
+
+@pytest.mark.looptime
+async def test_giving_the_lease_back_holds_nobody_up_for_long(caplog: pytest.LogCaptureFixture) -> None:
+    elector, lock = scripted(OURS)
+    elector._release = True
+    await elector._leave(lock)
+    assert asyncio.get_running_loop().time() == 2.0
+    assert "the Lease could not be given back, others wait until it is over: TimeoutError" in caplog.messages
