@@ -8,13 +8,12 @@ from typing import Any
 
 import msgspec
 
-from taintkeeper.cluster.wire import moment, timestamp
 from taintkeeper.cluster.wire.common import Meta, Wire
 from taintkeeper.cluster.wire.selectors import SelectorWire, to_selector
-from taintkeeper.cluster.wire.times import Time
+from taintkeeper.cluster.wire.statuses import StatusConditionWire, decode_conditions, encode_conditions, spec_fault
 from taintkeeper.core.objects import NO_EXECUTE
 from taintkeeper.core.rule_checks import find_fault
-from taintkeeper.core.rules import Limit, Rule, RuleCondition, RuleSeen, RuleStatus
+from taintkeeper.core.rules import Limit, Rule, RuleSeen, RuleStatus
 
 
 class ConditionSpecWire(Wire, frozen=True):
@@ -45,16 +44,6 @@ class RuleSpecWire(Wire, frozen=True):
     dry_run: bool | None = None
 
 
-class StatusConditionWire(Wire, frozen=True):
-    """One of ``status.conditions``."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-    last_transition_time: Time = None
-
-
 class RuleStatusWire(Wire, frozen=True):
     """``status`` of a NodeTaintRule."""
 
@@ -78,9 +67,6 @@ _decoder = msgspec.json.Decoder(RuleWire)
 _spec_decoder = msgspec.json.Decoder(RuleSpecWire)
 _status_decoder = msgspec.json.Decoder(RuleStatusWire | None)
 
-_PATH = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(?P<field>.*)`")
-
 
 def decode_rule(raw: bytes | msgspec.Raw) -> RuleSeen:
     """Read a rule; raises msgspec.DecodeError only for what has no metadata of an object."""
@@ -99,24 +85,14 @@ def decode_rule(raw: bytes | msgspec.Raw) -> RuleSeen:
 
 
 def encode_rule_status(status: RuleStatus) -> dict[str, Any]:
-    """Write a status as the API spells it; times are cut to the second, as the API does."""
+    """Write a status as the API spells it, for a merge patch."""
     return {
         "observedGeneration": status.generation,
         "matched": status.matched,
         "waiting": status.waiting,
         "tainted": status.tainted,
         "heldBack": status.held_back,
-        "conditions": [
-            {
-                "type": each.type,
-                "status": each.status,
-                "observedGeneration": status.generation,
-                "lastTransitionTime": timestamp(each.since),
-                "reason": each.reason,
-                "message": each.message,
-            }
-            for each in status.conditions
-        ],
+        "conditions": encode_conditions(status.conditions, status.generation),
     }
 
 
@@ -125,7 +101,7 @@ def _read_spec(name: str, raw: msgspec.Raw) -> tuple[Rule | None, str]:
         spec = _spec_decoder.decode(raw)
         rule = _rule(name, spec)
     except (msgspec.DecodeError, RecursionError) as error:
-        return None, _in_words(str(error))
+        return None, spec_fault(error, raw)
     except ValueError as error:
         return None, str(error)
     return rule, find_fault(rule)
@@ -157,15 +133,6 @@ def _limit(value: int | str) -> Limit:
     return Limit(int(value[:-1]), percent=True)
 
 
-def _in_words(error: str) -> str:
-    """Return what msgspec says with the field in front, spelled as in the object."""
-    found = _PATH.fullmatch(error)
-    what, path = (found["what"], found["path"] or "") if found else (error, "")
-    if missing := _MISSING.fullmatch(what):
-        return f"spec{path}.{missing['field']}: is missing"
-    return f"spec{path}: {what[:1].lower()}{what[1:]}"
-
-
 def _read_status(raw: msgspec.Raw) -> RuleStatus | None:
     try:
         wire = _status_decoder.decode(raw)
@@ -173,8 +140,5 @@ def _read_status(raw: msgspec.Raw) -> RuleStatus | None:
         return None
     if wire is None:
         return None
-    conditions = tuple(
-        RuleCondition(each.type, each.status, each.reason, each.message, moment(each.last_transition_time) or 0.0)
-        for each in wire.conditions or ()
-    )
+    conditions = decode_conditions(wire.conditions)
     return RuleStatus(wire.observed_generation, wire.matched, wire.waiting, wire.tainted, wire.held_back, conditions)

@@ -4,13 +4,12 @@ The same checks stand in the resource's definition, where the API server makes t
 objects that no API server checked: some know no CEL, and a definition may have been changed.
 """
 
-import re
 from collections.abc import Callable, Iterator
 
 from taintkeeper.core.conditions import CONDITION_TAINTS, UNSCHEDULABLE
+from taintkeeper.core.label_checks import is_label_value, is_qualified_name, selector_faults
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE
 from taintkeeper.core.rules import Rule
-from taintkeeper.core.selectors import Requirement
 
 EFFECTS = (NO_SCHEDULE, "PreferNoSchedule", NO_EXECUTE)
 STATUSES = ("True", "False", "Unknown")
@@ -18,26 +17,12 @@ LONGEST_SECONDS = 86_400.0
 UNUSABLE_KEYS = frozenset({UNSCHEDULABLE, "node.cloudprovider.kubernetes.io/uninitialized"})
 """Keys that others set, for reasons that are no condition."""
 
-_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 _CONDITION_OF_KEY = {key: condition for condition, key in CONDITION_TAINTS.items()}
 
 
 def find_fault(rule: Rule) -> str:
     """Return what is wrong with a rule, the first thing found; nothing where it makes sense."""
     return next((fault for check in _CHECKS for fault in check(rule)), "")
-
-
-def is_qualified_name(text: str) -> bool:
-    """Say whether this can be the key of a label or taint (``IsQualifiedName``, apimachinery ``util/validation``)."""
-    prefix, slash, name = text.rpartition("/")
-    prefix_fits = not slash or (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix) is not None)
-    return prefix_fits and _NAME.fullmatch(name) is not None
-
-
-def is_label_value(text: str) -> bool:
-    """Say whether this can be the value of a label or taint (``IsValidLabelValue``, the same package)."""
-    return not text or _NAME.fullmatch(text) is not None
 
 
 def _condition(rule: Rule) -> Iterator[str]:
@@ -59,31 +44,7 @@ def _taint(rule: Rule) -> Iterator[str]:
 
 
 def _selector(rule: Rule) -> Iterator[str]:
-    for key, value in rule.selector.labels:
-        if not is_qualified_name(key):
-            yield f"spec.nodeSelector.matchLabels: {key!r} cannot be the key of a label"
-        if not is_label_value(value):
-            yield f"spec.nodeSelector.matchLabels: {value!r} cannot be the value of a label"
-    for index, requirement in enumerate(rule.selector.requirements):
-        for fault in _requirement(requirement):
-            yield f"spec.nodeSelector.matchExpressions[{index}].{fault}"
-
-
-def _requirement(requirement: Requirement) -> Iterator[str]:
-    if not is_qualified_name(requirement.key):
-        yield f"key: {requirement.key!r} cannot be the key of a label"
-    match requirement.operator:
-        case "In" | "NotIn" if not requirement.values:
-            yield f"values: none are given, the operator {requirement.operator} needs some"
-        case "Exists" | "DoesNotExist" if requirement.values:
-            yield f"values: {sorted(requirement.values)} are given, the operator {requirement.operator} takes none"
-        case "In" | "NotIn" | "Exists" | "DoesNotExist":
-            pass
-        case other:
-            yield f"operator: {other!r} is none of In, NotIn, Exists, DoesNotExist"
-    for value in sorted(requirement.values):
-        if not is_label_value(value):
-            yield f"values: {value!r} cannot be the value of a label"
+    yield from selector_faults("spec.nodeSelector", rule.selector)
 
 
 def _numbers(rule: Rule) -> Iterator[str]:

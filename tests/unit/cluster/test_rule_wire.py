@@ -84,11 +84,11 @@ def test_what_is_null_counts_as_not_given() -> None:
 @pytest.mark.parametrize(
     ("made", "fault"),
     [
-        (None, "spec: expected `object`, got `null`"),
-        ([], "spec: expected `object`, got `array`"),
+        (None, "spec: null is wrong, expected `object`, got `null`"),
+        ([], "spec: [] is wrong, expected `object`, got `array`"),
         ({}, "spec.condition: is missing"),
         (spec(condition={"type": "A"}), "spec.condition.status: is missing"),
-        (spec(forSeconds="60"), "spec.forSeconds: expected `int | null`, got `str`"),
+        (spec(forSeconds="60"), 'spec.forSeconds: "60" is wrong, expected `int | null`, got `str`'),
         (
             spec(maxUnhealthy="5"),
             "spec.maxUnhealthy: '5' is neither a number of nodes nor a percentage from 0% to 100%",
