@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Collection
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
 import msgspec
@@ -59,9 +60,9 @@ class Permissions:
         self._refused.clear()
         self._checked_at = asyncio.get_running_loop().time()
         missing = await missing_permissions(self._client, self._needed)
-        for permission in self._needed:
-            verb, _, resource = str(permission).partition(" ")
-            self._gauge.labels(verb, resource).set(float(permission in missing))
+        lacking = set(map(_labels, missing))
+        for labels in map(_labels, self._needed):
+            self._gauge.labels(*labels).set(float(labels in lacking))
         self.missing = f"permission is missing to {', '.join(map(str, missing))}" if missing else None
         return self.missing
 
@@ -92,3 +93,9 @@ class Permissions:
         pause = REFUSED_BACKOFF.delay(self._vain, self._random)
         self._vain += 1
         await asyncio.sleep(self._checked_at + pause - asyncio.get_running_loop().time())
+
+
+def _labels(permission: Permission) -> tuple[str, str]:
+    """Return verb and resource, without the names that it may be limited to: one series for each kind of thing."""
+    verb, _, resource = str(replace(permission, name="", namespace="")).partition(" ")
+    return verb, resource

@@ -39,6 +39,7 @@ class Reviewer(ApiClient):
             return self.broken
         attributes: dict[str, Any] = call.body["spec"]["resourceAttributes"]
         key = f"{attributes['verb']} {attributes['resource']}"
+        key += f" in {attributes['namespace']}" if attributes.get("namespace") else ""
         return Reply(201, msgspec.json.encode({"status": {"allowed": key not in self.denied}}), {})
 
     def checks(self) -> list[float]:
@@ -99,6 +100,17 @@ async def test_a_permission_that_vanishes_is_named_and_one_that_is_back_is_too(
         ("ERROR", f"{MISSING}; trying again every 10 s"),
         ("INFO", "all permissions are there again"),
     ]
+
+
+@pytest.mark.parametrize("denied", ["a", "b"])
+async def test_the_metric_tells_of_kinds_whatever_single_object_is_concerned(denied: str) -> None:
+    api = Reviewer()
+    api.denied = {f"patch leases in {denied}"}
+    registry = CollectorRegistry()
+    leases = {Permission("patch", "leases", "coordination.k8s.io", namespace=each, name="one") for each in "ab"}
+    await Permissions(api, leases, registry, Random(1)).check()
+    labels = {"verb": "patch", "resource": "leases.coordination.k8s.io"}
+    assert registry.get_sample_value("taintkeeper_permission_missing", labels) == 1
 
 
 async def test_another_permission_that_vanishes_is_told_too(caplog: pytest.LogCaptureFixture) -> None:
