@@ -18,7 +18,7 @@ from testbed.client import Kube
 from testbed.embedded import EmbeddedCluster
 from testbed.embedded.access import Denial
 from testbed.embedded.faults import Fault, Loss
-from tests.unit.cluster.scripted_api import Answer, Late, ScriptedApi, reply
+from tests.unit.cluster.scripted_api import LOST, Answer, Late, ScriptedApi, reply
 
 HOME = "default"
 SECONDS = 10.0
@@ -262,18 +262,21 @@ OURS = reply(
 NEVER_ANSWERED = Late(3600.0, OURS)
 
 
-def scripted(*script: Answer, retry_seconds: float = 2.0) -> tuple[Elector, LeaseLock]:
-    """Return a candidate in virtual time, without its thread, whose requests have no answer after the script."""
+def scripted(
+    *script: Answer, retry_seconds: float = 2.0, forever: Answer = NEVER_ANSWERED
+) -> tuple[Elector, LeaseLock]:
+    """Return a candidate in virtual time, without its thread, whose requests get these answers."""
     terms = Terms("a_1", lease_seconds=15, renew_seconds=10.0, retry_seconds=retry_seconds)
     clock = asyncio.get_running_loop().time
     elector = Elector(terms, (HOME, "lock"), pytest.fail, observe=lambda *_: None, lost=pytest.fail, clock=clock)
-    return elector, LeaseLock(ScriptedApi(*script, forever=NEVER_ANSWERED), HOME, "lock", terms)
+    return elector, LeaseLock(ScriptedApi(*script, forever=forever), HOME, "lock", terms)
 
 
 @pytest.mark.looptime
-@pytest.mark.parametrize("retry_seconds", [2.0, 3.0, 9.0, 9.9])
-async def test_a_leader_notices_at_the_deadline_that_it_could_not_renew(retry_seconds: float) -> None:
-    elector, lock = scripted(OURS, OURS, retry_seconds=retry_seconds)
+@pytest.mark.parametrize("retry_seconds", [2.0, 3.0, 9.0])
+@pytest.mark.parametrize("answer", [NEVER_ANSWERED, LOST], ids=["no answer", "no connection"])
+async def test_a_leader_notices_at_the_deadline_that_it_could_not_renew(answer: Answer, retry_seconds: float) -> None:
+    elector, lock = scripted(OURS, OURS, retry_seconds=retry_seconds, forever=answer)
     await elector._campaign(lock)
     assert elector._election.ended == "it could not be renewed for 10 s"
     assert asyncio.get_running_loop().time() == 10.0
