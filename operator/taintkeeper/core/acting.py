@@ -11,17 +11,14 @@ from taintkeeper.core.objects import NO_EXECUTE, Pod, Taint, Toleration
 from taintkeeper.core.policies import Decision, Mode, Policy
 from taintkeeper.core.policy_book import PolicyBook
 from taintkeeper.core.tolerations import first_match
-from taintkeeper.core.traits import NO_TRAITS, Traits
 
 
-def acting(
-    taints: Iterable[Taint], pod: Pod, book: PolicyBook, traits: Traits = NO_TRAITS
-) -> list[tuple[Taint, Decision]]:
+def acting(taints: Iterable[Taint], pod: Pod, book: PolicyBook) -> list[tuple[Taint, Decision]]:
     """Return the taints that may have the pod leave, each with what is decided about it.
 
     NoExecute is always among them, so that a pod which stays by policy alone can be told from one that tolerates.
     """
-    decided = ((taint, book.decide(pod, taint, traits)) for taint in taints)
+    decided = ((taint, book.decide(pod, taint, pod.traits)) for taint in taints)
     return [
         (taint, decision)
         for taint, decision in decided

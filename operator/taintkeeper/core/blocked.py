@@ -17,6 +17,10 @@ class BlockedPods:
         self._since.setdefault(uid, now)
         return new
 
+    def since(self, uid: str) -> float | None:
+        """Return since when budgets have held this pod, in seconds since the epoch; None where they do not."""
+        return self._since.get(uid)
+
     def forget(self, uid: str) -> None:
         """Note that budgets hold this pod no longer."""
         self._since.pop(uid, None)

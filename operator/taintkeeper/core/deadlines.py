@@ -13,13 +13,15 @@ Countdowns of not-ready and unreachable do not run while the node's zone stands 
 """
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
+from taintkeeper.core.acting import acting, toleration_for
 from taintkeeper.core.first_seen import SIBLINGS, started
-from taintkeeper.core.objects import NO_EXECUTE, Node, Pod, Taint, Toleration
-from taintkeeper.core.pauses import NEVER_PAUSED, ZonePauses
-from taintkeeper.core.tolerations import first_match
+from taintkeeper.core.objects import Node, Pod, Taint, Toleration
+from taintkeeper.core.pauses import ZonePauses
+from taintkeeper.core.policies import BY_DEFAULT, Decision
+from taintkeeper.core.policy_book import PolicyBook
 
 NEVER = math.inf
 
@@ -29,7 +31,8 @@ class Deadline:
     """Why a pod must leave and when. ``toleration`` is the one that counts, None where none matches.
 
     ``start`` and ``due`` are in seconds since the epoch. While it is ``paused`` the due time is only what it would be
-    if the node's zone went on now.
+    if the node's zone went on now. ``decision`` is what the policy in force says about the pod and the taint, ``ways``
+    when each taint is due that has the pod leave, and what is decided about it.
     """
 
     taint: Taint
@@ -37,6 +40,8 @@ class Deadline:
     start: float
     due: float
     paused: bool = False
+    decision: Decision = BY_DEFAULT
+    ways: tuple[tuple[float, Decision], ...] = field(default=(), compare=False)
 
     def __str__(self) -> str:
         """Tell the reason in the words of an event or a log line."""
@@ -45,36 +50,41 @@ class Deadline:
         return f"taint {self.taint} is tolerated for {self.toleration.seconds} s only"
 
 
-def no_execute(taints: Iterable[Taint]) -> list[Taint]:
-    """Return the taints that evict; the other effects concern the scheduler alone."""
-    return [taint for taint in taints if taint.effect == NO_EXECUTE]
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a pod is: its node with what is remembered of its taints, and when the node's zone stood still."""
+
+    node: Node
+    memory: Mapping[str, float]
+    pauses: ZonePauses
 
 
-def deadline(
-    pod: Pod, node: Node, memory: Mapping[str, float], *, now: float, pauses: ZonePauses = NEVER_PAUSED
-) -> Deadline | None:
-    """Return when and why the pod must leave this node, or None when it may stay for ever.
+def deadline(pod: Pod, place: Place, book: PolicyBook, *, now: float) -> Deadline | None:
+    """Return when and why the pod must leave its node, or None when no taint there would ever have it leave.
 
-    A countdown that is paused counts only where there is no other.
+    A taint by which the policy lets the pod stay counts only where there is no other, and so does a countdown that is
+    paused: whoever looks is told why the pod is still there.
     """
-    candidates = (
-        _pause(_deadline_for(taint, pod, node, memory, now), pauses, now) for taint in no_execute(node.taints)
-    )
+    candidates = [
+        _deadline_for(taint, decision, pod, place, now) for taint, decision in acting(place.node.taints, pod, book)
+    ]
     finite = [candidate for candidate in candidates if candidate.due < NEVER]
-    return min(finite, key=lambda candidate: (candidate.paused, candidate.due), default=None)
+    if not finite:
+        return None
+    found = min(finite, key=lambda candidate: (candidate.decision.rank, candidate.paused, candidate.due))
+    ways = tuple((each.due, each.decision) for each in finite if each.decision.rank == 0 and not each.paused)
+    return replace(found, ways=ways)
 
 
-def _pause(found: Deadline, pauses: ZonePauses, now: float) -> Deadline:
-    if found.taint.key not in SIBLINGS or not pauses.spans:
-        return found
-    return replace(found, due=found.due + pauses.lost(found.start, now), paused=pauses.paused)
-
-
-def _deadline_for(taint: Taint, pod: Pod, node: Node, memory: Mapping[str, float], now: float) -> Deadline:
-    added = started(taint, memory, node_created=node.created, now=now)
+def _deadline_for(taint: Taint, decision: Decision, pod: Pod, place: Place, now: float) -> Deadline:
+    added = started(taint, place.memory, node_created=place.node.created, now=now)
     start = max(added, min(pod.bound, now))
-    toleration = first_match(pod.tolerations, taint)
-    return Deadline(taint, toleration, start, start + _seconds(toleration))
+    toleration = toleration_for(pod, taint, decision.policy)
+    due = start + _seconds(toleration)
+    if taint.key not in SIBLINGS or not place.pauses.spans:
+        return Deadline(taint, toleration, start, due, decision=decision)
+    due += place.pauses.lost(start, now)
+    return Deadline(taint, toleration, start, due, place.pauses.paused, decision)
 
 
 def _seconds(toleration: Toleration | None) -> float:

@@ -3,14 +3,19 @@
 It joins what is known of nodes and pods with the queue of pods that must leave.
 """
 
+from collections.abc import Sequence
 from random import Random
 
 from taintkeeper.core import messages as m
-from taintkeeper.core.deadlines import deadline
+from taintkeeper.core.deadlines import Place, deadline
 from taintkeeper.core.eviction_queue import EvictionOptions, EvictionQueue
 from taintkeeper.core.first_seen import arrived
 from taintkeeper.core.memory import MemoryKeeper
 from taintkeeper.core.objects import Node, Pod
+from taintkeeper.core.policies import PolicyGone, PolicySeen, PolicyWritten, TaintPattern
+from taintkeeper.core.policy_book import PolicyBook
+from taintkeeper.core.policy_status import PolicyReporter
+from taintkeeper.core.policy_tally import PolicyTally
 from taintkeeper.core.standing_zones import StandingZones
 
 
@@ -18,8 +23,11 @@ class EvictionEngine:
     """Turns what is seen of nodes, pods and budgets into evictions."""
 
     def __init__(self, options: EvictionOptions, random: Random) -> None:
-        self.queue = EvictionQueue(options, random)
-        self._nodes = MemoryKeeper(random)
+        self._tally = PolicyTally()
+        self.queue = EvictionQueue(options, random, self._tally)
+        self.policies = PolicyBook()
+        self._reporter = PolicyReporter(self.policies, self._tally, random)
+        self._nodes = MemoryKeeper(random, self.policies.acts)
         self._zones = StandingZones(options.rates)
         self._pods: dict[str, Pod] = {}
         self._pods_of: dict[str, set[str]] = {}
@@ -30,14 +38,17 @@ class EvictionEngine:
         for name in self._zones.judge(now):
             self._judge_all(name, now)
         self.queue.advance(now)
-        effects, self.queue.effects = self.queue.effects, []
+        effects = self.queue.take_effects()
         if self.queue.fresh:
             effects.extend(self._nodes.writes(now))
+            effects.extend(self._reporter.due(now))
         return effects
 
     def wake_at(self, now: float) -> float | None:  # noqa: ARG002 - the engines share one shape
         """Return when to send the next :class:`~taintkeeper.core.messages.Woke`, in seconds since the epoch."""
-        times = (self.queue.wake_at(), self._zones.wake_at(), self._nodes.wake_at() if self.queue.fresh else None)
+        times = [self.queue.wake_at(), self._zones.wake_at()]
+        if self.queue.fresh:
+            times += [self._nodes.wake_at(), self._reporter.wake_at()]
         return min((time for time in times if time is not None), default=None)
 
     def _take_in(self, event: m.EvictionInput, now: float) -> None:
@@ -59,8 +70,25 @@ class EvictionEngine:
                 self._zones.listed = self._zones.listed or fresh
             case m.Woke():
                 pass
+            case PolicySeen() | PolicyGone() | m.NamespaceSeen() | m.NamespaceGone():
+                self._policies_changed(event, now)
             case _:
                 self._answered(event, now)
+
+    def _policies_changed(self, event: m.PolicyInput, now: float) -> None:
+        match event:
+            case PolicySeen():
+                self._judge_taints(self.policies.put(event), now)
+                self._reporter.put(event)
+            case PolicyGone(name):
+                self._judge_taints(self.policies.drop(name), now)
+                self._reporter.drop(name)
+            case m.NamespaceSeen(name, labels):
+                if self.policies.see_namespace(name, labels):
+                    self._judge_namespace(name, now)
+            case m.NamespaceGone(name):
+                if self.policies.forget_namespace(name):
+                    self._judge_namespace(name, now)
 
     def _answered(self, event: m.Answered, now: float) -> None:
         match event:
@@ -72,6 +100,8 @@ class EvictionEngine:
                 self.queue.unread(name, now)
             case m.NodeWritten():
                 self._nodes.answered(event, now)
+            case PolicyWritten():
+                self._reporter.written(event, now)
 
     def _node_read(self, event: m.NodeRead, now: float) -> None:
         if event.node is None:
@@ -123,12 +153,25 @@ class EvictionEngine:
         for uid in sorted(self._pods_of.get(node, ())):
             self._judge(self._pods[uid], now)
 
+    def _judge_taints(self, patterns: Sequence[TaintPattern], now: float) -> None:
+        """Judge the pods of all nodes that have one of these taints: the policies about them have changed."""
+        for name in self._nodes.reconsider(patterns, now):
+            self._judge_all(name, now)
+
+    def _judge_namespace(self, namespace: str, now: float) -> None:
+        """Judge the pods of a namespace where any taint may have them leave: its labels have changed."""
+        for node in self._nodes.nodes():
+            if any(self.policies.acts(taint) for taint in node.taints):
+                for uid in sorted(self._pods_of.get(node.name, ())):
+                    if self._pods[uid].ref.namespace == namespace:
+                        self._judge(self._pods[uid], now)
+
     def _judge(self, pod: Pod, now: float) -> None:
         known = self._nodes.get(pod.node)
         found = None
         if known is not None:
-            pauses = self._zones.pauses(known.node.zone)
-            found = deadline(pod, known.node, known.memory, now=now, pauses=pauses)
+            place = Place(known.node, known.memory, self._zones.pauses(known.node.zone))
+            found = deadline(pod, place, self.policies, now=now)
         if found is None:
             self.queue.unwant(pod)
         else:

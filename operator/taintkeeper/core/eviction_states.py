@@ -48,7 +48,10 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 
 @dataclass(slots=True)
 class Track:
-    """What is kept about a pod that a taint wants gone. Times are in seconds since the epoch."""
+    """What is kept about a pod that a taint wants gone. Times are in seconds since the epoch.
+
+    ``deleting`` says that what was posted last is a deletion, ``rehearsed`` that a dry run has told of the deadline.
+    """
 
     pod: Pod
     deadline: Deadline
@@ -57,6 +60,8 @@ class Track:
     failures: int = 0
     gate: GateKey | None = None
     wanted: bool = True
+    deleting: bool = False
+    rehearsed: bool = False
 
     def enter(self, state: State, *, wake_at: float | None = None) -> None:
         """Go to another state, to be looked at again at ``wake_at``; raises ValueError for a forbidden step."""

@@ -5,7 +5,7 @@ missing or unbelievable is replaced by the time the taint was first noticed. The
 annotation, so that neither a restart nor a change of leader begins a countdown anew.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from taintkeeper.core.objects import NO_EXECUTE, Pod, Taint
@@ -16,6 +16,11 @@ SIBLINGS = {NOT_READY: UNREACHABLE, UNREACHABLE: NOT_READY}
 
 CLOCK_TOLERANCE_SECONDS = 300.0
 """How far a taint may be older than its node before its time is disbelieved: clocks differ a little."""
+
+
+def executes(taint: Taint) -> bool:
+    """Say whether the taint evicts by its effect alone."""
+    return taint.effect == NO_EXECUTE
 
 
 def believable(taint: Taint, *, node_created: float, now: float) -> bool:
@@ -43,19 +48,21 @@ def remember(
     *,
     node_created: float,
     now: float,
+    acts: Callable[[Taint], bool] = executes,
 ) -> dict[str, float]:
     """Return the memory that belongs to these taints: taint to first-seen time, in seconds since the epoch.
 
-    Only NoExecute taints are remembered, and only where their own time does not do: it is missing or unbelievable,
-    or the taint took the place of its sibling (not-ready, unreachable) in one step and goes on with its countdown.
+    Only taints that may have a pod leave are remembered (``acts``), and only where their own time does not do: it is
+    missing or unbelievable, or the taint took the place of its sibling (not-ready, unreachable) in one step and goes on
+    with its countdown.
     """
     known = {taint.key: taint for taint in before if taint.effect == NO_EXECUTE}
     kept: dict[str, float] = {}
     for taint in taints:
-        if taint.effect != NO_EXECUTE:
+        if not acts(taint):
             continue
         name = str(taint)
-        sibling = known.get(SIBLINGS.get(taint.key, ""))
+        sibling = known.get(SIBLINGS.get(taint.key, "")) if executes(taint) else None
         if name in memory:
             kept[name] = min(memory[name], now)
         elif sibling is not None and taint.key not in known:

@@ -6,14 +6,15 @@ others where it is older than their own. Only what is new on the node is taken o
 before belongs to a taint that may have been removed and added again since.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from taintkeeper.core.first_seen import plausible, remember
+from taintkeeper.core.first_seen import executes, plausible, remember
 from taintkeeper.core.messages import NodeWritten, Remember, WriteResult
-from taintkeeper.core.objects import Node
+from taintkeeper.core.objects import Node, Taint
 from taintkeeper.core.pacing import WRITE_BACKOFF
+from taintkeeper.core.policies import TaintPattern, any_matches
 
 SAME_SECONDS = 0.001
 REST_SECONDS = 1.0
@@ -62,16 +63,24 @@ class NodeMemory:
 
 
 class MemoryKeeper:
-    """All nodes with their memories, and the writes that bring the nodes up to date."""
+    """All nodes with their memories, and the writes that bring the nodes up to date.
 
-    def __init__(self, random: Random) -> None:
+    ``acts`` says which taints may have a pod leave, and so are remembered.
+    """
+
+    def __init__(self, random: Random, acts: Callable[[Taint], bool] = executes) -> None:
         self._random = random
+        self._acts = acts
         self._nodes: dict[str, NodeMemory] = {}
         self._dirty: set[str] = set()
 
     def get(self, name: str) -> NodeMemory | None:
         """Return what is known of the node, or None."""
         return self._nodes.get(name)
+
+    def nodes(self) -> list[Node]:
+        """Return every node as it was last seen."""
+        return [known.node for known in self._nodes.values()]
 
     def seen(self, node: Node, now: float) -> bool:
         """Take in the node as it is now; return whether its taints or their times differ from before.
@@ -83,18 +92,32 @@ class MemoryKeeper:
             return False
         if known is None or known.node.uid != node.uid:
             trusted = plausible(node.first_seen, node_created=node.created)
-            memory = remember(node.taints, (), trusted, node_created=node.created, now=now)
+            memory = remember(node.taints, (), trusted, node_created=node.created, now=now, acts=self._acts)
             known = self._nodes[node.name] = NodeMemory(node, memory, node.first_seen)
             changed = True
         else:
             before, old = known.node.taints, known.memory
-            known.memory = remember(node.taints, before, old, node_created=node.created, now=now)
+            known.memory = remember(node.taints, before, old, node_created=node.created, now=now, acts=self._acts)
             known.read(node)
             known.node = node
             changed = before != node.taints or old != known.memory
         if not _same(known.memory, known.written):
             self._dirty.add(node.name)
         return changed
+
+    def reconsider(self, patterns: Iterable[TaintPattern], now: float) -> list[str]:
+        """Take in that other taints than before may act, among those of these patterns; return the nodes with any.
+
+        A taint that begins to act is remembered as first seen now, unless the node itself remembers: it may have been
+        seen before the policies were. One that no longer acts is forgotten.
+        """
+        patterns = tuple(patterns)
+        names = [name for name, known in self._nodes.items() if any_matches(patterns, known.node.taints)]
+        for name in names:
+            known = self._nodes[name]
+            known.memory = plausible(known.node.first_seen, node_created=known.node.created) | known.memory
+            self.seen(known.node, now)
+        return names
 
     def gone(self, name: str) -> None:
         """Forget a node that was deleted."""

@@ -12,6 +12,7 @@ from taintkeeper.core.budgets import Budget
 from taintkeeper.core.conditions import Change, TaintId
 from taintkeeper.core.deadlines import Deadline
 from taintkeeper.core.objects import Node, Pod, PodRef
+from taintkeeper.core.policies import PolicyGone, PolicySeen, PolicyWritten, WritePolicyStatus
 from taintkeeper.core.zones import ZoneState
 
 
@@ -55,6 +56,21 @@ class BudgetGone:
     """A disruption budget was deleted."""
 
     namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSeen:
+    """A namespace was listed, added or modified."""
+
+    name: str
+    labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceGone:
+    """A namespace was deleted."""
+
     name: str
 
 
@@ -114,17 +130,33 @@ class NodeWritten:
     detail: str = ""
 
 
-Answered = EvictionAnswered | NodeRead | NodeUnread | NodeWritten
-EvictionInput = NodeSeen | NodeGone | PodSeen | PodGone | BudgetSeen | BudgetGone | Knowledge | Woke | Answered
+Answered = EvictionAnswered | NodeRead | NodeUnread | NodeWritten | PolicyWritten
+PolicyInput = PolicySeen | PolicyGone | NamespaceSeen | NamespaceGone
+EvictionInput = (
+    NodeSeen | NodeGone | PodSeen | PodGone | BudgetSeen | BudgetGone | PolicyInput | Knowledge | Woke | Answered
+)
 TaintInput = NodeSeen | NodeGone | Knowledge | Woke | NodeWritten
 
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Post an eviction of this pod, with its UID as the precondition."""
+    """Post an eviction of this pod, with its UID as the precondition.
+
+    ``grace`` is in seconds; None for the pod's own.
+    """
 
     pod: PodRef
     deadline: Deadline
+    grace: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete this pod without asking any budget, with its UID as the precondition, since the policy says so."""
+
+    pod: PodRef
+    deadline: Deadline
+    grace: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +177,18 @@ class Remember:
 
 @dataclass(frozen=True, slots=True)
 class Evicted:
-    """The API accepted the eviction with this HTTP status, ``lateness`` seconds after it was due."""
+    """The API accepted the eviction, or deletion, with this HTTP status, ``lateness`` seconds after it was due.
+
+    ``blocked_seconds`` is for how long budgets had held a pod that was deleted for that reason.
+    """
 
     pod: PodRef
     node: str
     deadline: Deadline
     lateness: float
     status: int
+    deleted: bool = False
+    blocked_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,6 +252,15 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class Rehearsed:
+    """The pod would be evicted now, if its policy were not a dry run; told once for each deadline."""
+
+    pod: PodRef
+    node: str
+    deadline: Deadline
+
+
+@dataclass(frozen=True, slots=True)
 class Skipped:
     """A pod that a taint would evict is never evicted, for this reason; told once."""
 
@@ -222,8 +268,10 @@ class Skipped:
     reason: str
 
 
-EvictionReport = Evicted | FoundGone | EvictionFailed | Held | BudgetMisconfigured | Paused | Cancelled | Skipped
-EvictionEffect = Evict | ReadNode | Remember | EvictionReport
+EvictionReport = (
+    Evicted | FoundGone | EvictionFailed | Held | BudgetMisconfigured | Paused | Cancelled | Rehearsed | Skipped
+)
+EvictionEffect = Evict | Delete | ReadNode | Remember | WritePolicyStatus | EvictionReport
 
 
 @dataclass(frozen=True, slots=True)

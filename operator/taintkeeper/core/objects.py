@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from taintkeeper.core.traits import NO_TRAITS, Traits
+
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
 
@@ -105,6 +107,7 @@ class PodRef:
 class Pod:
     """A pod as it was last seen. ``bound`` is when it came to its node, in seconds since the epoch.
 
+    ``traits`` are what may exempt it from eviction; ``grace`` is its own ``terminationGracePeriodSeconds``.
     ``version`` is its resourceVersion: a number that grows with every change (KEP-5504), zero where it is not known.
     """
 
@@ -120,6 +123,8 @@ class Pod:
     deleting: bool = False
     mirror: bool = False
     labels: Mapping[str, str] = field(default_factory=lambda: NOTHING)
+    traits: Traits = NO_TRAITS
+    grace: int | None = None
 
     @property
     def terminal(self) -> bool:

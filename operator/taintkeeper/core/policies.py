@@ -146,6 +146,10 @@ class Decision:
                 return f"policy {name} ignores {_PODS_WITH[Trait(trait)]}"
 
 
+BY_DEFAULT = Decision(DEFAULTS[1])
+"""What is decided about most pods: they are evicted."""
+
+
 _PODS_WITH = {
     Trait.UNMANAGED: "pods that no controller would replace",
     Trait.DAEMON_SET: "pods of DaemonSets",

@@ -63,6 +63,12 @@ class Tracks:
         """Return the place of a pod in the order in which pods are evicted."""
         return urgency(track.pod, track.deadline.due, own=self._own)
 
+    def set_timer(self, track: Track, at: float | None) -> None:
+        """Have a pod looked at again at this time, in whatever state it is; None for not at all."""
+        if at is not None and at != track.wake_at:
+            self._set_timer(at, track.pod.ref.uid)
+        track.wake_at = at
+
     # Pods that are ready
 
     def line_up(self, track: Track) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from itertools import count
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.budgets import Budget
@@ -14,6 +14,7 @@ from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.eviction_states import State
 from taintkeeper.core.messages import (
     BudgetSeen,
+    Delete,
     Evict,
     EvictionAnswered,
     EvictionEffect,
@@ -32,9 +33,11 @@ from taintkeeper.core.messages import (
     WriteResult,
 )
 from taintkeeper.core.objects import Node, Pod, Taint
+from taintkeeper.core.policies import PolicySeen, PolicyWritten, WritePolicyStatus
 from tests.unit.core.builders import ACCEPTED, node
 
-Api = Callable[[Evict, float], Answer | None]
+Api = Callable[[Any, float], Answer | None]
+"""Answers an eviction or a deletion, given the effect and the time; None leaves it unanswered."""
 Effect = TypeVar("Effect", bound=EvictionEffect)
 
 MOST_STEPS_AT_ONCE = 5_000
@@ -76,12 +79,14 @@ class EvictionBench:
     ) -> None:
         self.now = 0.0
         self.api = api or always(ACCEPTED)
+        self.deletion_api = always(ACCEPTED)
         self.lingers = lingers
         self.log: list[tuple[float, EvictionEffect]] = []
         self.nodes: dict[str, Node] = {}
         self.pods: dict[str, Pod] = {}
         self.budgets: dict[str, Budget] = {}
-        self.unanswered: list[Evict] = []
+        self.policies: dict[str, PolicySeen] = {}
+        self.unanswered: list[Evict | Delete] = []
         self.hidden: dict[str, Node | Pod | None] = {}
         self.unreadable: set[str] = set()
         self._options = options or EvictionOptions()
@@ -120,7 +125,7 @@ class EvictionBench:
         """Give the node exactly these taints."""
         self.see(replace(self.nodes[on], taints=taints))
 
-    def answer(self, effect: Evict, answer: Answer) -> None:
+    def answer(self, effect: Evict | Delete, answer: Answer) -> None:
         """Answer a request that the API has left unanswered."""
         self.unanswered.remove(effect)
         self.tell(EvictionAnswered(effect.pod.uid, answer))
@@ -136,7 +141,7 @@ class EvictionBench:
         self.unanswered.clear()
         self.engine = self._begin()
         self.see(*self.nodes.values(), *self.pods.values(), *self.budgets.values())
-        self.tell(Knowledge(True))
+        self.tell(*self.policies.values(), Knowledge(True))
 
     # What came of it
 
@@ -189,6 +194,8 @@ class EvictionBench:
                 self.pods[seen.ref.uid] = seen
             case PodGone(uid):
                 self.pods.pop(uid, None)
+            case PolicySeen():
+                self.policies[event.name] = event
             case BudgetSeen(seen_budget):
                 self.budgets[seen_budget.name] = seen_budget
             case _:
@@ -196,8 +203,11 @@ class EvictionBench:
 
     def _carry_out(self, effect: EvictionEffect) -> None:
         match effect:
-            case Evict(ref):
-                answer = self.api(effect, self.now)
+            case WritePolicyStatus(name):
+                self._later(self.now, PolicyWritten(name, done=True))
+            case Evict(ref) | Delete(ref):
+                api = self.api if isinstance(effect, Evict) else self.deletion_api
+                answer = api(effect, self.now)
                 if answer is None:
                     self.unanswered.append(effect)
                     return

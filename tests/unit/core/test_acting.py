@@ -34,7 +34,7 @@ def test_no_execute_acts_even_where_the_policy_ignores_it_so_that_the_pod_can_be
 
 def test_a_pod_that_is_exempt_is_told_so_for_a_taint_for_the_scheduler_too() -> None:
     made = book(policy(taints=(SCHEDULING,)))
-    found = acting([DRAIN], pod(), made, frozenset({Trait.ANNOTATED}))
+    found = acting([DRAIN], pod(traits=frozenset({Trait.ANNOTATED})), made)
     assert [decision.exempt for _, decision in found] == ["annotation"]
 
 

@@ -1,22 +1,33 @@
 """When a pod must leave its node, and because of which taint."""
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taintkeeper.core.deadlines import Deadline, deadline, no_execute
-from taintkeeper.core.objects import NO_SCHEDULE, Taint, Toleration
+from taintkeeper.core.acting import acting
+from taintkeeper.core.deadlines import Deadline, Place, deadline
+from taintkeeper.core.objects import NO_SCHEDULE, Node, Pod, Taint, Toleration
+from taintkeeper.core.pauses import NEVER_PAUSED
+from taintkeeper.core.policy_book import PolicyBook
 from tests.unit.core.builders import BAR, FOO, case, lasting, node, not_ready, pod, reported
 
 NOW = 1000.0
 PREFERRED = Taint("foo", "PreferNoSchedule")
 
 
+def judged(
+    waiting: Pod, tainted: Node, memory: Mapping[str, float] = MappingProxyType({}), *, now: float = NOW
+) -> Deadline | None:
+    return deadline(waiting, Place(tainted, memory, NEVER_PAUSED), PolicyBook(), now=now)
+
+
 def due(taints: list[Taint], tolerations: list[Toleration], *, bound: float = 0.0, now: float = NOW) -> float:
-    found = deadline(pod("p1", *tolerations, bound=bound), node("n1", *taints), {}, now=now)
+    found = judged(pod("p1", *tolerations, bound=bound), node("n1", *taints), now=now)
     return math.inf if found is None else found.due
 
 
@@ -29,7 +40,7 @@ def due(taints: list[Taint], tolerations: list[Toleration], *, bound: float = 0.
     ],
 )
 def test_only_no_execute_evicts(taints: list[Taint], kept: list[Taint]) -> None:
-    assert no_execute(taints) == kept
+    assert [taint for taint, _ in acting(taints, pod(), PolicyBook())] == kept
 
 
 @pytest.mark.reported("kubernetes/kubernetes#53556")
@@ -130,12 +141,12 @@ def test_an_untolerated_taint_is_due_since_it_began() -> None:
 def test_a_deadline_names_the_taint_the_toleration_and_the_start() -> None:
     short, long = lasting("foo", 60), lasting("bar", 600)
     taints = (BAR, replace(FOO, time_added=20.0), Taint("baz", NO_SCHEDULE))
-    found = deadline(pod("p1", long, short), node("n1", *taints), {}, now=NOW)
+    found = judged(pod("p1", long, short), node("n1", *taints))
     assert found == Deadline(taint=taints[1], toleration=short, start=20.0, due=80.0)
 
 
 def test_of_taints_that_are_due_together_the_first_is_named() -> None:
-    found = deadline(pod(), node("n1", BAR, FOO), {}, now=NOW)
+    found = judged(pod(), node("n1", BAR, FOO))
     assert found is not None
     assert found.taint is BAR
 
@@ -162,7 +173,7 @@ def test_a_deadline_tells_its_reason(toleration: Toleration | None, text: str) -
 )
 def test_since_when_a_taint_counts(taint: Taint, memory: dict[str, float], expected: float) -> None:
     tolerating = pod("p1", lasting(taint.key, 300), bound=-5000.0)
-    found = deadline(tolerating, node("n1", taint), memory, now=NOW)
+    found = judged(tolerating, node("n1", taint), memory)
     assert found is not None
     assert found.due == expected
 
@@ -200,4 +211,4 @@ def test_time_passing_does_not_move_a_deadline(
 ) -> None:
     tolerating, tainted = pod("p1", lasting("foo", seconds)), node("n1", replace(FOO, time_added=added))
     memory = {str(FOO): seen}
-    assert deadline(tolerating, tainted, memory, now=now) == deadline(tolerating, tainted, memory, now=now + later)
+    assert judged(tolerating, tainted, memory, now=now) == judged(tolerating, tainted, memory, now=now + later)

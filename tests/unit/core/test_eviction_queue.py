@@ -168,7 +168,7 @@ def test_a_blocked_pod_that_flaps_costs_no_more_memory() -> None:
     for number in range(200):
         bench.see(pod("p000", ready=bool(number % 2)), pod("p001", ready=bool(number % 2)))
     queue = bench.engine.queue
-    gatekeeper = queue._gatekeeper
+    gatekeeper = queue._passage.gatekeeper
     waiting = [gate.waiting for gate in gatekeeper._gates.take_down("default")]
     assert sum(len(each) for each in waiting) <= 4
     assert len(queue.tracks._timers) + len(queue.tracks._ready) + len(gatekeeper._timers) <= 8

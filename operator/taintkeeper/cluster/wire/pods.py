@@ -6,6 +6,7 @@ import msgspec
 
 from taintkeeper.cluster.wire.common import ConditionWire, Meta, Shared, Wire, decode_labels
 from taintkeeper.cluster.wire.times import Time, moment
+from taintkeeper.cluster.wire.traits import OwnerWire, VolumeWire, pod_traits
 from taintkeeper.core.objects import Pod, PodRef, Toleration
 from taintkeeper.core.order import CRITICAL_CLASSES
 
@@ -22,6 +23,12 @@ class TolerationWire(Wire, frozen=True):
     toleration_seconds: int | None = None
 
 
+class PodMeta(Meta, frozen=True):
+    """``metadata`` of a pod."""
+
+    owner_references: list[OwnerWire] | None = None
+
+
 class PodSpecWire(Wire, frozen=True):
     """``spec`` of a pod."""
 
@@ -29,6 +36,8 @@ class PodSpecWire(Wire, frozen=True):
     tolerations: msgspec.Raw = msgspec.Raw(b"null")
     priority: int | None = None
     priority_class_name: str = ""
+    volumes: list[VolumeWire] | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class PodStatusWire(Wire, frozen=True):
@@ -42,7 +51,7 @@ class PodStatusWire(Wire, frozen=True):
 class PodWire(Wire, frozen=True):
     """A pod."""
 
-    metadata: Meta
+    metadata: PodMeta
     spec: PodSpecWire = PodSpecWire()
     status: PodStatusWire = PodStatusWire()
 
@@ -79,6 +88,8 @@ def decode_pod(raw: bytes | msgspec.Raw) -> Pod:
         deleting=meta.deletion_timestamp is not None,
         mirror=MIRROR_ANNOTATION in (meta.annotations or {}),
         labels=_labels(meta.labels),
+        grace=spec.termination_grace_period_seconds,
+        traits=pod_traits(meta.annotations, meta.owner_references, spec.volumes),
     )
 
 
