@@ -134,8 +134,10 @@ def test_the_role_grants_what_the_controllers_ask_for_and_no_more(overlay: str, 
     assert set(granted(objects)) == needed | set(EVENT_PERMISSIONS) | set(Rivals.permissions)
 
 
-def test_nothing_is_deleted_or_replaced_and_no_secret_is_seen(objects: Objects) -> None:
+def test_nothing_but_pods_is_deleted_nothing_is_replaced_and_no_secret_is_seen(objects: Objects) -> None:
     for permission in granted(objects):
+        if permission == Permission("delete", "pods"):
+            continue
         assert permission.verb in {"get", "list", "watch", "create", "patch"}
         assert permission.resource not in {"*", "secrets"}
         assert permission.group != "*"

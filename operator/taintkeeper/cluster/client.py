@@ -20,6 +20,7 @@ CONNECTIONS = 400
 """More than all that may be under way together: taints alone take 256, and evictions must not stand behind them."""
 
 MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 JSON = "application/json"
 
 NOT_LEADER = "not sent, since we do not lead"

@@ -48,9 +48,13 @@ class DryWriter:
             case _:
                 pass
 
-    async def evict(self, pod: PodRef) -> Answer:
+    async def evict(self, pod: PodRef, grace: int | None = None) -> Answer:  # noqa: ARG002 - the shape of Writer
         """See :class:`~taintkeeper.cluster.writer.Writer`."""
         return self._budgets.evict(pod)
+
+    async def delete(self, pod: PodRef, grace: int | None, why: str, at: float) -> Answer:  # noqa: ARG002
+        """See :class:`~taintkeeper.cluster.writer.Writer`."""
+        return self._budgets.delete(pod)
 
     async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> m.NodeWritten:
         """See :class:`~taintkeeper.cluster.writer.Writer`."""

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from taintkeeper.cluster.client import MERGE_PATCH, ApiClient, Call, UnreachableError
+from taintkeeper.cluster.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, Call, UnreachableError
 from taintkeeper.cluster.wire import decode_node, timestamp
 from taintkeeper.cluster.writer import parse_answer
 from taintkeeper.core.health import UNKNOWN, UnknownCondition, spoke
@@ -15,7 +15,6 @@ from taintkeeper.core.health_messages import PodResult, PodWritten
 from taintkeeper.core.messages import Knowledge, NodeGone, NodeSeen, NodeWritten, WriteResult
 from taintkeeper.core.objects import Condition, Node, Pod
 
-STRATEGIC_PATCH = "application/strategic-merge-patch+json"
 """Merges conditions by their type, so that those that are not named stay as they are."""
 
 Conditions = tuple[UnknownCondition, ...]

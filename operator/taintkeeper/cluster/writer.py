@@ -5,20 +5,30 @@ from typing import Any, Protocol
 
 import msgspec
 
-from taintkeeper.cluster.client import MERGE_PATCH, ApiClient, Call, Reply, UnreachableError
-from taintkeeper.cluster.wire import FIRST_SEEN_ANNOTATION, decode_node, encode_first_seen, encode_taint
+from taintkeeper.cluster.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, Call, Reply, UnreachableError
+from taintkeeper.cluster.wire import FIRST_SEEN_ANNOTATION, decode_node, encode_first_seen, encode_taint, timestamp
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.messages import NodeWritten, WriteResult
 from taintkeeper.core.objects import Node, PodRef, Taint
 
-EVICTION_PATH = "/api/v1/namespaces/{0.namespace}/pods/{0.name}/eviction"
+DISRUPTION_REASON = "DeletionByTaintkeeper"
 
 
 class Writer(Protocol):
     """Writes to nodes and pods. Nothing here raises: what went wrong is part of the answer."""
 
-    async def evict(self, pod: PodRef) -> Answer:
-        """Ask the Eviction API to evict the pod, provided that it still has this UID."""
+    async def evict(self, pod: PodRef, grace: int | None = None) -> Answer:
+        """Ask the Eviction API to evict the pod, provided that it still has this UID.
+
+        ``grace`` is in seconds, None for the pod's own.
+        """
+        ...
+
+    async def delete(self, pod: PodRef, grace: int | None, why: str, at: float) -> Answer:
+        """Delete the pod, provided that it still has this UID, after it has been told ``why`` in its own status.
+
+        ``grace`` is in seconds, None for the pod's own; ``at`` is the time now, in seconds since the epoch.
+        """
         ...
 
     async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
@@ -40,19 +50,26 @@ class ApiWriter:
     def __init__(self, client: ApiClient) -> None:
         self._client = client
 
-    async def evict(self, pod: PodRef) -> Answer:
+    async def evict(self, pod: PodRef, grace: int | None = None) -> Answer:
         """See :class:`Writer`."""
         body = {
             "apiVersion": "policy/v1",
             "kind": "Eviction",
             "metadata": {"name": pod.name, "namespace": pod.namespace},
-            "deleteOptions": {"preconditions": {"uid": pod.uid}},
+            "deleteOptions": _delete_options(pod, grace),
         }
-        call = Call("POST", EVICTION_PATH.format(pod), "create", "pods/eviction", body=body)
-        try:
-            return parse_answer(await self._client.send(call))
-        except UnreachableError as error:
-            return Answer(0, message=str(error))
+        return await self._ask(Call("POST", f"{_path(pod)}/eviction", "create", "pods/eviction", body=body))
+
+    async def delete(self, pod: PodRef, grace: int | None, why: str, at: float) -> Answer:
+        """See :class:`Writer`.
+
+        The condition is what Jobs and others tell a disruption by (KEP-3329); the Eviction API sets it by itself.
+        """
+        told = await self._ask(_tell_of_disruption(pod, why, at))
+        if told.status >= 300 or told.status == 0:
+            return told
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", **_delete_options(pod, grace)}
+        return await self._ask(Call("DELETE", _path(pod), "delete", "pods", body=body))
 
     async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
         """See :class:`Writer`."""
@@ -69,6 +86,12 @@ class ApiWriter:
         """See :class:`Writer`."""
         return node
 
+    async def _ask(self, call: Call) -> Answer:
+        try:
+            return parse_answer(await self._client.send(call))
+        except UnreachableError as error:
+            return Answer(0, message=str(error))
+
     async def _patch_node(self, name: str, patch: dict[str, Any]) -> NodeWritten:
         path = f"/api/v1/nodes/{name}"
         try:
@@ -80,6 +103,27 @@ class ApiWriter:
         detail = f"{reply.status}: {parse_answer(reply).message}"
         results = {404: WriteResult.GONE, 409: WriteResult.CONFLICT}
         return NodeWritten(name, results.get(reply.status, WriteResult.FAILED), detail=detail)
+
+
+def _path(pod: PodRef) -> str:
+    return f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}"
+
+
+def _delete_options(pod: PodRef, grace: int | None) -> dict[str, Any]:
+    preconditions = {"preconditions": {"uid": pod.uid}}
+    return preconditions if grace is None else {**preconditions, "gracePeriodSeconds": grace}
+
+
+def _tell_of_disruption(pod: PodRef, why: str, at: float) -> Call:
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": DISRUPTION_REASON,
+        "message": f"Taintkeeper: deleting, since {why}",
+        "lastTransitionTime": timestamp(at),
+    }
+    body = {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
+    return Call("PATCH", f"{_path(pod)}/status", "patch", "pods/status", body=body, content_type=STRATEGIC_PATCH)
 
 
 class _Cause(msgspec.Struct):

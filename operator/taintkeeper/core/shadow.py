@@ -79,14 +79,27 @@ class ShadowBudgets:
             return Answer(500, message=text)
         return self._ask(pod, budgets[0])
 
+    def delete(self, ref: PodRef) -> Answer:
+        """Answer the deletion of a pod, which asks no budget; the pod counts as gone."""
+        pod = self._pods.get(ref.uid)
+        if pod is None:
+            return Answer(404, "NotFound", message=f'pods "{ref.name}" not found')
+        budgets = self._budgets.of(pod)
+        if len(budgets) == 1 and not pod.deleting and ref.uid not in self._absences:
+            self._miss(pod, budgets[0])
+        return Answer(200)
+
     def _ask(self, pod: Pod, budget: Budget) -> Answer:
         missing = self._missing[budget.key]
         if _lets_unready_go(budget, pod, missing) or budget.allowed > missing:
-            self._absences[pod.ref.uid] = _Absence(pod.node, budget.key)
-            self._absent_from.setdefault(pod.node, set()).add(pod.ref.uid)
-            self._recount(pod)
+            self._miss(pod, budget)
             return ACCEPTED
         return _over_budget(budget, budget.healthy - missing)
+
+    def _miss(self, pod: Pod, budget: Budget) -> None:
+        self._absences[pod.ref.uid] = _Absence(pod.node, budget.key)
+        self._absent_from.setdefault(pod.node, set()).add(pod.ref.uid)
+        self._recount(pod)
 
     def _pod_seen(self, pod: Pod) -> None:
         self._pods[pod.ref.uid] = pod

@@ -35,6 +35,42 @@ async def test_an_eviction_names_the_uid_and_leaves_the_grace_period_to_the_pod(
     assert (api.sent[0].call.verb, api.sent[0].call.resource) == ("create", "pods/eviction")
 
 
+async def test_an_eviction_with_a_grace_period_of_the_policy_names_it() -> None:
+    api = ScriptedApi(reply(201, {}))
+    await ApiWriter(api).evict(POD, 5)
+    assert sent(api)[1]["deleteOptions"] == {"preconditions": {"uid": "p1-uid"}, "gracePeriodSeconds": 5}
+
+
+@pytest.mark.reported("kubernetes-sigs/karpenter#3218")
+async def test_a_pod_is_told_why_before_it_is_deleted() -> None:
+    api = ScriptedApi(reply(200, {}), reply(200, {"kind": "Pod"}))
+    assert await ApiWriter(api).delete(POD, 1, "taint foo:NoExecute is not tolerated", 1767225600.5) == Answer(200)
+    told, deleted = (each.call for each in api.sent)
+    condition = {
+        "type": "DisruptionTarget",
+        "status": "True",
+        "reason": "DeletionByTaintkeeper",
+        "message": "Taintkeeper: deleting, since taint foo:NoExecute is not tolerated",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    path = "/api/v1/namespaces/default/pods/p1"
+    assert (told.method, told.path, told.resource) == ("PATCH", f"{path}/status", "pods/status")
+    assert told.body == {"metadata": {"uid": "p1-uid"}, "status": {"conditions": [condition]}}
+    assert told.content_type == "application/strategic-merge-patch+json"
+    assert (deleted.method, deleted.path, deleted.verb, deleted.resource) == ("DELETE", path, "delete", "pods")
+    options = {"preconditions": {"uid": "p1-uid"}, "gracePeriodSeconds": 1}
+    assert deleted.body == {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status"), [(reply(404, {}), 404), (reply(409, {}), 409), (reply(403, {}), 403), (LOST, 0)], ids=str
+)
+async def test_a_pod_that_cannot_be_told_is_not_deleted(refusal: Reply | Exception, status: int) -> None:
+    api = ScriptedApi(refusal)
+    assert (await ApiWriter(api).delete(POD, None, "why", 0.0)).status == status
+    assert len(api.sent) == 1
+
+
 async def test_an_eviction_without_an_answer_has_status_zero() -> None:
     assert await ApiWriter(ScriptedApi(LOST)).evict(POD) == Answer(0, message="connection lost")
 

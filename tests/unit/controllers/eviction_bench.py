@@ -35,7 +35,13 @@ class ScriptedWriter:
     under_way: int = 0
     most_under_way: int = 0
 
-    async def evict(self, pod: PodRef) -> Answer:
+    async def delete(self, pod: PodRef, grace: int | None, why: str, at: float) -> Answer:
+        """Note the deletion and answer it."""
+        self.journal.append(f"delete {pod.name} with grace {grace}: {why}")
+        self.accepted(pod)
+        return Answer(200)
+
+    async def evict(self, pod: PodRef, grace: int | None = None) -> Answer:
         """Note the eviction and answer it."""
         self.journal.append(f"evict {pod.name}")
         self.times.append(asyncio.get_running_loop().time())

@@ -1,6 +1,7 @@
 """What people read of evictions, word for word where tools rely on upstream's words."""
 
 import logging
+from dataclasses import replace
 
 import pytest
 from prometheus_client import CollectorRegistry
@@ -21,6 +22,7 @@ from taintkeeper.core.messages import (
     FoundGone,
     Held,
     Paused,
+    Rehearsed,
     Remember,
     Skipped,
 )
@@ -158,6 +160,25 @@ def test_a_pause_is_told_with_its_cause() -> None:
     assert told(Paused(POD, "n1", LATER)) == [Notice(SUBJECT, "Normal", "EvictionPaused", message)]
 
 
+@pytest.mark.reported("kubernetes-sigs/karpenter#3218")
+def test_a_pod_that_was_deleted_for_its_budgets_is_told_loudly_after_upstreams_words() -> None:
+    marked, escalated = told(replace(EVICTED, deleted=True, blocked_seconds=301.2))
+    assert marked.message == "Marking for deletion Pod default/p1"
+    message = "Deleted pod default/p1, which disruption budgets had held for 301 s, by policy system:default"
+    assert escalated == Notice(SUBJECT, "Warning", "EvictionEscalated", message)
+
+
+def test_deletions_and_escalations_are_counted_beside_evictions() -> None:
+    registry = CollectorRegistry()
+    metrics = EvictionMetrics(registry)
+    for effect in (EVICTED, replace(EVICTED, deleted=True), replace(EVICTED, deleted=True, blocked_seconds=301.2)):
+        metrics.count(effect)
+    code = {"code": "201", "outcome": "accepted"}
+    assert registry.get_sample_value("taintkeeper_eviction_requests_total", code) == 1.0
+    assert registry.get_sample_value("taintkeeper_pod_deletions_total", code) == 2.0
+    assert registry.get_sample_value("taintkeeper_evictions_escalated_total") == 1.0
+
+
 def test_the_text_of_a_refusal_that_goes_on_stays_the_same_so_that_its_events_can_be_counted() -> None:
     early, late = (told(failed(Outcome.TRANSIENT, 500, "down", retry_in=retry_in)) for retry_in in (1.0, 60.0))
     assert early == late
@@ -183,20 +204,31 @@ def test_some_things_are_no_pods_owners_business(effect: EvictionEffect) -> None
     [
         (
             EVICTED,
-            "pod default/p1 on node n1 evicted, 0.250 s after it was due: taint foo=bar:NoExecute is not tolerated",
+            "pod default/p1 on node n1 evicted, 0.250 s after it was due: taint foo=bar:NoExecute is not tolerated; "
+            "policy system:default, mode Evict",
         ),
         (
             Evicted(POD, "n1", LATER, 0.0, 201),
             "pod default/p1 on node n1 evicted, 0.000 s after it was due: "
-            "taint foo=bar:NoExecute is tolerated for 300 s only",
+            "taint foo=bar:NoExecute is tolerated for 300 s only; policy system:default, mode Evict",
         ),
         (Cancelled(POD, LATER), "pod default/p1 stays: its eviction because of taint foo=bar:NoExecute is cancelled"),
         (Held(POD, ("b1",)), "pod default/p1 is held by disruption budget default/b1"),
         (FoundGone(POD, Answer(404, message="not found")), "pod default/p1 is gone already: not found"),
         (FoundGone(POD, Answer(404)), "pod default/p1 is gone already: 404"),
-        (Skipped(POD, "mirror"), "pod default/p1 is never evicted: mirror"),
+        (
+            replace(EVICTED, deleted=True),
+            "pod default/p1 on node n1 deleted, 0.250 s after it was due: taint foo=bar:NoExecute is not tolerated; "
+            "policy system:default, mode Evict",
+        ),
+        (
+            Rehearsed(POD, "n1", LATER),
+            "pod default/p1 on node n1 would be evicted now: taint foo=bar:NoExecute is tolerated for 300 s only; "
+            "policy system:default, mode Evict",
+        ),
+        (Skipped(POD, "mirror"), "pod default/p1 is not evicted: mirror"),
     ],
-    ids=["at once", "after a time", "cancelled", "held", "gone", "another", "skipped"],
+    ids=["at once", "after a time", "cancelled", "held", "gone", "another", "deleted", "rehearsed", "skipped"],
 )
 def test_the_log_says_what_was_decided_and_why(
     effect: EvictionEffect, line: str, caplog: pytest.LogCaptureFixture

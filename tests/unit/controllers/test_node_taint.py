@@ -55,7 +55,10 @@ class ScriptedWriter:
         after = replace(node, taints=taints, resource_version=version) if result is DONE else None
         return NodeWritten(node.name, result, after, "" if after else f"it was {result}")
 
-    async def evict(self, pod: PodRef) -> Answer:
+    async def delete(self, pod: PodRef, grace: int | None, why: str, at: float) -> Answer:
+        raise NotImplementedError
+
+    async def evict(self, pod: PodRef, grace: int | None = None) -> Answer:
         raise NotImplementedError
 
     async def write_first_seen(self, name: str, uid: str, memory: Mapping[str, float]) -> NodeWritten:

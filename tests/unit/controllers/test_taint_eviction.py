@@ -17,6 +17,7 @@ from taintkeeper.core.messages import (
     PodSeen,
 )
 from taintkeeper.core.objects import PodRef
+from taintkeeper.core.policies import Mode
 from tests.unit.controllers.eviction_bench import ACCEPTED, EvictionBench, ScriptedWriter
 from tests.unit.core.builders import (
     CONNECTION_LOST,
@@ -30,6 +31,8 @@ from tests.unit.core.builders import (
     node,
     pod,
 )
+from tests.unit.core.policy_bench import policy
+from tests.unit.core.policy_bench import seen as policy_seen
 
 pytestmark = pytest.mark.looptime
 
@@ -109,6 +112,16 @@ async def test_a_pod_that_is_gone_already_is_done_with() -> None:
     assert bench.writer.tries == {"p0": 1}
     assert bench.notices == []
     assert bench.metric("taintkeeper_eviction_requests_total", code="404", outcome="gone") == 1.0
+
+
+async def test_a_pod_whose_policy_says_so_is_deleted_with_the_reason() -> None:
+    bench = EvictionBench()
+    bench.feed(policy_seen(policy(mode=Mode.DELETE)), PodSeen(pod("p0", grace=0)), TAINTED, FRESH)
+    await asyncio.sleep(1.0)
+    assert bench.writer.journal == [
+        "delete p0 with grace 1: taint foo:NoExecute is not tolerated",
+        "TaintManagerEviction p0",
+    ]
 
 
 async def test_a_conflict_alarms_nobody() -> None:
@@ -324,8 +337,9 @@ async def test_an_eviction_that_is_accepted_while_we_stop_is_told_and_counted() 
 def test_it_asks_for_the_permissions_that_it_needs() -> None:
     assert sorted(map(str, PERMISSIONS)) == [
         "create pods/eviction",
+        "delete pods",
         "get nodes",
         *("list nodes", "list poddisruptionbudgets.policy", "list pods"),
-        "patch nodes",
+        *("patch nodes", "patch pods/status"),
         *("watch nodes", "watch poddisruptionbudgets.policy", "watch pods"),
     ]

@@ -181,3 +181,12 @@ def test_nothing_is_kept_of_what_is_gone() -> None:
     for each in all_pods:
         under.feed(PodGone(each.ref.uid))
     assert not any((under._pods, under._absences, under._absent_from, under._missing))
+
+
+def test_a_deletion_asks_no_budget_and_is_missed_by_it() -> None:
+    first, second = pods(2)
+    under = shadow(first, second, budget(allowed=1, healthy=2, desired=1))
+    assert [under.delete(first.ref).status, under.delete(first.ref).status] == [200, 200]
+    assert statuses(under, second) == [429]
+    assert under.delete(second.ref).status == 200
+    assert under.delete(PodRef("default", "none", "none-uid")).status == 404

@@ -21,6 +21,8 @@ PERMISSIONS = (
     Permission("list", "pods"),
     Permission("watch", "pods"),
     Permission("create", "pods", subresource="eviction"),
+    Permission("delete", "pods"),
+    Permission("patch", "pods", subresource="status"),
     Permission("list", "poddisruptionbudgets", group="policy"),
     Permission("watch", "poddisruptionbudgets", group="policy"),
 )
@@ -37,6 +39,7 @@ class TaintEviction:
 
     def __init__(self, options: EvictionOptions, around: Surroundings, read_node: ReadNode) -> None:
         self._writer = around.writer
+        self._clock = around.clock
         self._read_node = read_node
         self._reports = EvictionReports(around.send)
         self._metrics = EvictionMetrics(around.registry)
@@ -69,6 +72,8 @@ class TaintEviction:
         match effect:
             case m.Evict():
                 self._shell.spawn(self._evict(effect))
+            case m.Delete():
+                self._shell.spawn(self._delete(effect))
             case m.ReadNode():
                 self._shell.spawn(self._read(effect))
             case m.Remember():
@@ -78,7 +83,11 @@ class TaintEviction:
                 self._reports.tell(effect)
 
     async def _evict(self, effect: m.Evict) -> None:
-        answer = await self._writer.evict(effect.pod)
+        answer = await self._writer.evict(effect.pod, effect.grace)
+        self._shell.feed(m.EvictionAnswered(effect.pod.uid, answer))
+
+    async def _delete(self, effect: m.Delete) -> None:
+        answer = await self._writer.delete(effect.pod, effect.grace, str(effect.deadline), self._clock())
         self._shell.feed(m.EvictionAnswered(effect.pod.uid, answer))
 
     async def _read(self, effect: m.ReadNode) -> None:

@@ -27,6 +27,17 @@ class EvictionMetrics:
             ["code", "outcome"],
             registry=registry,
         )
+        self._deletions = Counter(
+            "taintkeeper_pod_deletions",
+            "Pods that were deleted without asking their budgets, since their policy says so, by HTTP status code.",
+            ["code", "outcome"],
+            registry=registry,
+        )
+        self._escalations = Counter(
+            "taintkeeper_evictions_escalated",
+            "Pods that were deleted since disruption budgets had held them for longer than their policy allows.",
+            registry=registry,
+        )
         self._lateness = Histogram(
             "taintkeeper_eviction_lateness_seconds",
             "Time from when an eviction was due to when the Eviction API accepted it.",
@@ -72,8 +83,9 @@ class EvictionMetrics:
     def count(self, effect: m.EvictionEffect) -> None:
         """Count what an effect tells."""
         match effect:
-            case m.Evicted(lateness=lateness, status=status):
-                self._requests.labels(str(status), Outcome.ACCEPTED.value).inc()
+            case m.Evicted(lateness=lateness, status=status, deleted=deleted, blocked_seconds=blocked):
+                (self._deletions if deleted else self._requests).labels(str(status), Outcome.ACCEPTED.value).inc()
+                self._escalations.inc(blocked is not None)
                 self._lateness.observe(lateness)
                 self._upstream_total.inc()
                 self._upstream_duration.observe(lateness)

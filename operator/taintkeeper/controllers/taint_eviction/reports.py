@@ -7,6 +7,7 @@ from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.core import messages as m
 from taintkeeper.core.answers import Outcome
 from taintkeeper.core.budgets import Budget
+from taintkeeper.core.deadlines import Deadline
 from taintkeeper.core.objects import PodRef
 
 logger = logging.getLogger("taintkeeper.taint-eviction")
@@ -15,6 +16,7 @@ EVICTION = "TaintManagerEviction"
 BLOCKED = "EvictionBlocked"
 FAILED = "EvictionFailed"
 PAUSED = "EvictionPaused"
+ESCALATED = "EvictionEscalated"
 MISCONFIGURED = "BudgetMisconfigured"
 
 
@@ -42,20 +44,31 @@ class EvictionReports:
             case m.Cancelled(pod, deadline):
                 logger.info("pod %s stays: its eviction because of taint %s is cancelled", pod, deadline.taint)
                 self._send(Notice(_subject(pod), "Normal", EVICTION, f"Cancelling deletion of Pod {pod}"))
+            case m.Rehearsed(pod, node, deadline):
+                logger.info("pod %s on node %s would be evicted now: %s; %s", pod, node, deadline, deadline.decision)
             case m.Skipped(pod, reason):
-                logger.debug("pod %s is never evicted: %s", pod, reason)
+                logger.debug("pod %s is not evicted: %s", pod, reason)
             case _:
                 pass
 
     def _evicted(self, effect: m.Evicted) -> None:
         logger.info(
-            "pod %s on node %s evicted, %.3f s after it was due: %s",
+            "pod %s on node %s %s, %.3f s after it was due: %s; %s",
             effect.pod,
             effect.node,
+            "deleted" if effect.deleted else "evicted",
             effect.lateness,
             effect.deadline,
+            effect.deadline.decision,
         )
         self._send(Notice(_subject(effect.pod), "Normal", EVICTION, f"Marking for deletion Pod {effect.pod}"))
+        if effect.blocked_seconds is not None:
+            self._escalated(effect.pod, effect.deadline, effect.blocked_seconds)
+
+    def _escalated(self, pod: PodRef, deadline: Deadline, seconds: float) -> None:
+        policy = deadline.decision.policy.name
+        message = f"Deleted pod {pod}, which disruption budgets had held for {seconds:.0f} s, by policy {policy}"
+        self._send(Notice(_subject(pod), "Warning", ESCALATED, message))
 
     def _failed(self, effect: m.EvictionFailed) -> None:
         if effect.outcome is Outcome.BUDGET:
