@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from testbed import Cluster
 from testbed.client import ApiError, Object, until
@@ -25,6 +26,8 @@ TAKEOVER_SECONDS = 3.0
 """How soon another goes on after a clean end; with the times that are the default."""
 TOLERATED_SECONDS = 8
 LEASE = "taintkeeper"
+ACCOUNT = "taintkeeper-elected"
+RBAC = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
 
 Begin = Callable[..., Awaitable[OperatorProcess]]
 
@@ -58,6 +61,13 @@ async def leads(operator: OperatorProcess) -> bool:
 
 async def at_work(operator: OperatorProcess) -> bool:
     return await leads(operator) and await operator.probe("readyz") == 200
+
+
+async def leader(begin: Begin, *flags: str, kubeconfig: Path | None = None) -> OperatorProcess:
+    """Start an operator that is elected, since there is no other."""
+    operator = await begin(*flags, kubeconfig=kubeconfig)
+    await until(lambda: at_work(operator))
+    return operator
 
 
 async def stands_by(operator: OperatorProcess) -> bool:
@@ -98,7 +108,7 @@ async def evicts(world: World) -> None:
 
 @pytest.mark.reported("kopf peering")
 async def test_of_two_operators_one_works_and_the_other_stands_by(world: World, begin: Begin) -> None:
-    first, second = await begin(*SHORT), await begin(*SHORT)
+    first, second = await leader(begin, *SHORT), await begin(*SHORT)
     assert (await leads(first), await stands_by(first)) == (True, False)
     assert (await leads(second), await stands_by(second)) == (False, True)
     assert await second.probe("healthz") == 200
@@ -107,11 +117,11 @@ async def test_of_two_operators_one_works_and_the_other_stands_by(world: World, 
     assert await first.metric("taintkeeper_eviction_requests_total") == 1.0
     assert await writes(first) > 0
     assert await writes(second) == 0
-    await world.told(LEASE, "LeaderElection", "became leader")
+    await until(lambda: _told(world, "became leader"))
 
 
 async def test_when_a_leader_is_killed_another_goes_on_once_the_lease_is_over(world: World, begin: Begin) -> None:
-    first, second = await begin(*SHORT), await begin(*SHORT)
+    first, second = await leader(begin, *SHORT), await begin(*SHORT)
     await first.kill()
     left = await lease(world)
     assert left["holderIdentity"].startswith("operator-0_")
@@ -125,19 +135,25 @@ async def test_when_a_leader_is_killed_another_goes_on_once_the_lease_is_over(wo
 
 
 async def test_when_a_leader_is_told_to_end_another_goes_on_at_once(world: World, begin: Begin) -> None:
-    first, second = await begin(), await begin()
+    first, second = await leader(begin), await begin()
     first.send(signal.SIGTERM)
     await until(lambda: leads(second), TAKEOVER_SECONDS)
     assert await first.end() == 0
     await until(lambda: at_work(second))
     await evicts(world)
-    await world.told(LEASE, "LeaderElection", "operator-0", 5.0)
-    told = [event["message"].partition(" ")[2] for event in await world.events(LEASE)]
-    assert told == ["became leader", "stopped leading", "became leader"]
+    await until(lambda: _told(world, "became leader", "stopped leading", "became leader"))
+
+
+async def _told(world: World, *messages: str) -> bool:
+    """Return whether these are the events about the Lease, but for the name that each begins with."""
+    events = await world.kube.list("events", world.namespace, fieldSelector=f"involvedObject.name={LEASE}")
+    assert {event["reason"] for event in events} <= {"LeaderElection"}
+    events.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
+    return [event["message"].partition(" ")[2] for event in events] == [*messages]
 
 
 async def test_a_standby_that_is_told_to_end_ends_and_leaves_the_lease_alone(world: World, begin: Begin) -> None:
-    first, second = await begin(*SHORT), await begin(*SHORT)
+    first, second = await leader(begin, *SHORT), await begin(*SHORT)
     assert await second.stop() == 0
     assert await leads(first)
     assert await holder(world) == "operator-0"
@@ -155,7 +171,7 @@ async def link(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Link]:
 async def test_a_leader_that_cannot_reach_the_api_server_ends_before_another_begins(
     world: World, begin: Begin, link: Link
 ) -> None:
-    first = await begin(*SHORT, kubeconfig=link.kubeconfig)
+    first = await leader(begin, *SHORT, kubeconfig=link.kubeconfig)
     second = await begin(*SHORT)
     await link.cut()
     ended = asyncio.create_task(first.end())
@@ -171,7 +187,7 @@ async def test_a_leader_that_cannot_reach_the_api_server_ends_before_another_beg
 async def test_a_leader_that_was_stopped_past_the_end_of_its_lease_writes_nothing_when_it_goes_on(
     world: World, begin: Begin
 ) -> None:
-    first, second = await begin(*SHORT), await begin(*SHORT)
+    first, second = await leader(begin, *SHORT), await begin(*SHORT)
     node = await world.node()
     await world.pod(node, "due-meanwhile", toleration("maintenance", TOLERATED_SECONDS))
     await world.add_taint(node, taint("maintenance"))
@@ -198,8 +214,43 @@ async def _counts(operator: OperatorProcess) -> bool:
 async def everything(world: World, node: str) -> Any:
     """Return what would be another if anybody had written."""
     pods = [pod["metadata"]["resourceVersion"] for pod in await world.kube.list("pods", world.namespace)]
-    events = [event["metadata"]["resourceVersion"] for event in await world.events(LEASE)]
+    events = [event["metadata"]["resourceVersion"] for event in await world.kube.list("events", world.namespace)]
     return await version(world, node), pods, events, await lease(world)
+
+
+@pytest.fixture
+async def installed(cluster: Cluster, world: World) -> AsyncIterator[Path]:
+    """A kubeconfig of an account with the roles of the manifests, and no more."""
+    subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": world.namespace}
+    await world.kube.create("serviceaccounts", {"metadata": {"name": ACCOUNT, "namespace": world.namespace}})
+    for role in yaml.safe_load_all(RBAC.read_text()):
+        kind = role["kind"]
+        if not kind.endswith("Role"):
+            continue
+        metadata = {"name": ACCOUNT} | ({"namespace": world.namespace} if kind == "Role" else {})
+        reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": ACCOUNT}
+        await world.kube.create(f"{kind.lower()}s", {"metadata": metadata, "rules": role["rules"]})
+        binding = {"metadata": metadata, "roleRef": reference, "subjects": [subject]}
+        await world.kube.create(f"{kind.lower()}bindings", binding)
+    yield cluster.kubeconfig_for(world.namespace, ACCOUNT)
+    await world.kube.delete("clusterrolebindings", "", ACCOUNT)
+    await world.kube.delete("clusterroles", "", ACCOUNT)
+
+
+@pytest.mark.only_on("real")
+async def test_what_the_manifests_grant_is_enough_to_be_elected_and_to_give_the_lease_back(
+    world: World, begin: Begin, installed: Path
+) -> None:
+    operator = await leader(begin, kubeconfig=installed)
+    await evicts(world)
+    renewed = (await lease(world))["renewTime"]
+    await until(lambda: _renewed_since(world, renewed))
+    assert await operator.stop() == 0
+    assert await holder(world) == ""
+
+
+async def _renewed_since(world: World, time: str) -> bool:
+    return bool((await lease(world))["renewTime"] > time)
 
 
 async def test_a_dry_run_needs_no_lease(world: World, begin: Begin) -> None:

@@ -176,8 +176,8 @@ class Elector:
         if self.leads() and not self._elected.is_set():
             logger.info("leading as %s", self.terms.identity)
             self._main_loop.call_soon_threadsafe(self._elected.set)
-        elif now is not None and now.holder not in (self.terms.identity, before and before.holder):
-            logger.info("standing by: %s leads", now.holder or "nobody")
+        elif now is not None and now.holder not in ("", self.terms.identity, before and before.holder):
+            logger.info("standing by: %s leads", now.holder)
 
 
 def _words(error: Exception) -> str:
