@@ -18,6 +18,7 @@ from taintkeeper.core.objects import Pod
 from taintkeeper.core.pace import Pace
 from taintkeeper.core.passage import Passage
 from taintkeeper.core.policy_tally import PolicyTally
+from taintkeeper.core.settling import Settling
 from taintkeeper.core.tracks import Tracks
 from taintkeeper.core.zones import Rates
 
@@ -51,6 +52,8 @@ class EvictionQueue:
         self._pace = Pace(options.concurrency, random)
         self._tally = tally
         self._passage = Passage(options.own, random, tally, self.effects)
+        dry_run = options.confirm_seconds == float("inf")
+        self._settling = Settling(self._passage, self._posted, self.effects, dry_run=dry_run)
 
     @property
     def tracks(self) -> Tracks:
@@ -72,6 +75,11 @@ class EvictionQueue:
         """Return how many disruption budgets can never allow an eviction."""
         return self._passage.gatekeeper.misconfigured()
 
+    def oldest_terminating(self, now: float) -> float:
+        """Return for how many seconds the pod has been overdue that should have been gone first; zero without any."""
+        leaving = (track.pod.delete_by for track in self.tracks if track.state is State.LEAVING)
+        return max(0.0, now - min((at for at in leaving if at is not None), default=now))
+
     def oldest_blocked(self, now: float) -> float:
         """Return for how many seconds the pod that budgets have held longest has been held; zero without any."""
         return self._passage.blocked.oldest(now)
@@ -89,38 +97,15 @@ class EvictionQueue:
 
     def want(self, pod: Pod, deadline: Deadline, now: float) -> None:
         """Note that the pod must leave by this deadline, which may differ from an earlier one in both directions."""
-        track = self.tracks.get(pod.ref.uid)
-        before = deadline if track is None else track.deadline
-        if track is None:
-            # A list from a server that lags behind may show a pod again whose eviction is still under way.
-            track = self._posted.get(pod.ref.uid) or Track(pod, deadline)
-            self._passage.begin(track)
-        track.pod, track.deadline, track.wanted = pod, deadline, True
-        track.rehearsed = track.rehearsed and (deadline.taint, deadline.due) == (before.taint, before.due)
-        self._passage.stand(track)
-        if pod.deleting:
-            self._see_terminating(track)
-        elif track.state not in (State.POSTED, State.LEAVING):
-            self._settle(track, now)
-            if deadline.decision != before.decision:
-                self._try_anew(track)
+        self._settling.want(pod, deadline, now)
 
     def unwant(self, pod: Pod) -> None:
         """Note that the pod may stay; a countdown that ran, or evictions tried in vain, end with one effect."""
-        track = self.tracks.get(pod.ref.uid)
-        if track is None:
-            return
-        track.pod, track.wanted = pod, False
-        if track.state is State.POSTED or (track.state is State.LEAVING and not self._imagined(track)):
-            return
-        if track.state is not State.SKIPPED:
-            self.effects.append(m.Cancelled(pod.ref, track.deadline))
-        self._passage.drop(track)
+        self._settling.unwant(pod)
 
     def gone(self, uid: str) -> None:
         """Note that the pod was deleted; an answer that is still to come is counted when it comes."""
-        if track := self.tracks.get(uid):
-            self._passage.drop(track)
+        self._settling.gone(uid)
 
     def budget_seen(self, budget: Budget, now: float) -> None:
         """Take in a budget; one that allows more than before wakes the next of its pods."""
@@ -129,41 +114,6 @@ class EvictionQueue:
     def budget_gone(self, namespace: str, name: str) -> None:
         """Forget a budget; the pods it held find out at once what holds them now."""
         self._passage.budget_gone(namespace, name)
-
-    def _settle(self, track: Track, now: float) -> None:
-        if reason := _exempt(track):
-            if track.state is not State.SKIPPED:
-                self.effects.append(m.Skipped(track.pod.ref, reason))
-                self._passage.enter(track, State.SKIPPED)
-        elif track.deadline.paused:
-            if track.state is not State.STANDING:
-                self.effects.append(m.Paused(track.pod.ref, track.pod.node, track.deadline))
-                self._passage.enter(track, State.STANDING)
-        elif track.state in (State.COUNTING, State.STANDING, State.SKIPPED) or track.deadline.due > now:
-            self._passage.enter(track, State.COUNTING, track.deadline.due)
-        elif track.state is State.BLOCKED:
-            self._settle_blocked(track, now)
-
-    def _settle_blocked(self, track: Track, now: float) -> None:
-        if track.gate != self._passage.gatekeeper.gate_of(track.pod):
-            self._passage.make_ready(track)
-        else:
-            self._passage.arm(track, now)
-
-    def _try_anew(self, track: Track) -> None:
-        """Have a pod that waits tried at once, by another policy than before."""
-        if track.state in (State.BLOCKED, State.PAUSING):
-            self._passage.make_ready(track)
-        elif track.state is State.READY:
-            self.tracks.line_up(track)
-
-    def _see_terminating(self, track: Track) -> None:
-        if track.state is State.POSTED:
-            return
-        if track.state is not State.LEAVING:
-            self.effects.append(m.Skipped(track.pod.ref, "terminating"))
-            self._passage.enter(track, State.LEAVING)
-        track.wake_at = None
 
     # What is known
 
@@ -189,7 +139,7 @@ class EvictionQueue:
     def advance(self, now: float) -> None:
         """Do what has come due, then hand out evictions as far as the limits allow."""
         for track in self.tracks.take_due(now):
-            self._resume(track, now)
+            self._settling.resume(track, now)
         gatekeeper = self._passage.gatekeeper
         gatekeeper.advance(now)
         gatekeeper.reuse(now)
@@ -199,14 +149,6 @@ class EvictionQueue:
             gatekeeper.reuse(now)
         if self.fresh and now >= self._pace.paused_until:
             self.effects.extend(m.ReadNode(name) for name in self._live.requests(now))
-
-    def _resume(self, track: Track, now: float) -> None:
-        """Go on with a pod whose countdown or pause is over, or that was called evicted but is still seen alive."""
-        if track.wanted:
-            self._passage.make_ready(track)
-            self._settle(track, now)
-        else:
-            self._passage.drop(track)
 
     def _may_post(self) -> bool:
         """Say whether, but for a pause, the next pod may be tried; our own waits until nothing else is under way."""
@@ -308,7 +250,7 @@ class EvictionQueue:
             self._passage.tell_held(self._passage.gatekeeper.waiting(track.gate), track.gate, now)
         else:
             self._pause(track, outcome, now, pause)
-        self._look_again(track, now)
+        self._settling.look_again(track, now)
 
     def _pause_after(self, track: Track, outcome: Outcome, now: float) -> float:
         if outcome is Outcome.BUDGET and track.gate is not None:
@@ -325,27 +267,3 @@ class EvictionQueue:
         held = self._passage.blocked.since(track.pod.ref.uid) is not None and not track.deleting
         at = self._passage.deletes_at(track, now) if held else None
         self.tracks.set_timer(track, now + seconds if at is None else min(at, now + seconds))
-
-    def _look_again(self, track: Track, now: float) -> None:
-        """Catch up on what happened to the pod while its eviction was under way."""
-        if not track.wanted:
-            self.unwant(track.pod)
-        elif track.pod.deleting:
-            self._see_terminating(track)
-        else:
-            self._settle(track, now)
-
-    def _imagined(self, track: Track) -> bool:
-        """Say whether a pod counts as evicted in a dry run only: it goes on living, and may be judged again."""
-        return self._options.confirm_seconds == float("inf") and not track.pod.deleting
-
-
-def _exempt(track: Track) -> str | None:
-    """Return why a pod is not evicted though a taint asks for it, or None."""
-    if track.pod.mirror:
-        return "mirror"
-    if track.pod.terminal:
-        return "terminal"
-    if track.deadline.decision.exempt:
-        return track.deadline.decision.exempt
-    return "dry-run" if track.rehearsed and track.deadline.decision.policy.dry_run else None

@@ -50,7 +50,8 @@ TRANSITIONS: dict[State, frozenset[State]] = {
 class Track:
     """What is kept about a pod that a taint wants gone. Times are in seconds since the epoch.
 
-    ``deleting`` says that what was posted last is a deletion, ``rehearsed`` that a dry run has told of the deadline.
+    ``deleting`` says that what was posted last is a deletion, ``rehearsed`` that a dry run has told of the deadline,
+    ``stuck`` that somebody was told that it does not go away.
     """
 
     pod: Pod
@@ -62,6 +63,7 @@ class Track:
     wanted: bool = True
     deleting: bool = False
     rehearsed: bool = False
+    stuck: bool = False
 
     def enter(self, state: State, *, wake_at: float | None = None) -> None:
         """Go to another state, to be looked at again at ``wake_at``; raises ValueError for a forbidden step."""

@@ -252,6 +252,15 @@ class Cancelled:
 
 
 @dataclass(frozen=True, slots=True)
+class Stuck:
+    """The pod should have been gone ``seconds`` ago, and is still terminating; told once."""
+
+    pod: PodRef
+    node: str
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Rehearsed:
     """The pod would be evicted now, if its policy were not a dry run; told once for each deadline."""
 
@@ -269,7 +278,7 @@ class Skipped:
 
 
 EvictionReport = (
-    Evicted | FoundGone | EvictionFailed | Held | BudgetMisconfigured | Paused | Cancelled | Rehearsed | Skipped
+    Evicted | FoundGone | EvictionFailed | Held | BudgetMisconfigured | Paused | Cancelled | Stuck | Rehearsed | Skipped
 )
 EvictionEffect = Evict | Delete | ReadNode | Remember | WritePolicyStatus | EvictionReport
 

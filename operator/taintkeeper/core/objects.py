@@ -107,6 +107,7 @@ class PodRef:
 class Pod:
     """A pod as it was last seen. ``bound`` is when it came to its node, in seconds since the epoch.
 
+    ``delete_by`` is when a pod that is being deleted should be gone, its grace period over, in seconds since the epoch.
     ``traits`` are what may exempt it from eviction; ``grace`` is its own ``terminationGracePeriodSeconds``.
     ``version`` is its resourceVersion: a number that grows with every change (KEP-5504), zero where it is not known.
     """
@@ -121,6 +122,7 @@ class Pod:
     phase: str = "Running"
     ready: bool = True
     deleting: bool = False
+    delete_by: float | None = None
     mirror: bool = False
     labels: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     traits: Traits = NO_TRAITS

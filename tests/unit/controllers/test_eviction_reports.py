@@ -25,6 +25,7 @@ from taintkeeper.core.messages import (
     Rehearsed,
     Remember,
     Skipped,
+    Stuck,
 )
 from taintkeeper.core.objects import PodRef, Taint, Toleration
 from tests.unit.core.builders import case
@@ -166,6 +167,16 @@ def test_a_pod_that_was_deleted_for_its_budgets_is_told_loudly_after_upstreams_w
     assert marked.message == "Marking for deletion Pod default/p1"
     message = "Deleted pod default/p1, which disruption budgets had held for 301 s, by policy system:default"
     assert escalated == Notice(SUBJECT, "Warning", "EvictionEscalated", message)
+
+
+@pytest.mark.reported("kubernetes/kubernetes#55713")
+def test_a_pod_that_does_not_go_away_is_told_with_the_way_out() -> None:
+    (notice,) = told(Stuck(POD, "n1", 300.4))
+    assert (notice.type, notice.reason, notice.key) == ("Warning", "PodStuckTerminating", "n1")
+    assert notice.message == (
+        "Pod default/p1 is still terminating, 300 s after its grace period. It is never deleted by force here: if node "
+        "n1 is off for good, taint it node.kubernetes.io/out-of-service=nodeshutdown:NoExecute, and its pods are"
+    )
 
 
 def test_deletions_and_escalations_are_counted_beside_evictions() -> None:

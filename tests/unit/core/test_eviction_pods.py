@@ -7,7 +7,7 @@ import pytest
 
 from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.eviction_states import State
-from taintkeeper.core.messages import Cancelled, Evict, NodeSeen, PodGone, PodSeen, Skipped
+from taintkeeper.core.messages import Cancelled, Delete, Evict, NodeSeen, PodGone, PodSeen, Skipped, Stuck
 from taintkeeper.core.objects import NO_SCHEDULE, Pod, Taint
 from tests.unit.core.builders import ACCEPTED, FOO, FORBIDDEN, lasting, no_execute, node, not_ready, pod, reported
 from tests.unit.core.eviction_bench import EvictionBench, always
@@ -217,3 +217,33 @@ def test_pods_of_the_same_name_in_two_namespaces_are_two_pods() -> None:
     bench = EvictionBench(NodeSeen(node("n1")), PodSeen(first), PodSeen(second))
     bench.taint(FOO)
     assert {effect.pod.uid for _, effect in bench.of(Evict)} == {"first", "second"}
+
+
+@pytest.mark.reported("kubernetes/kubernetes#55713")
+def test_a_pod_that_does_not_go_away_is_told_of_once_and_left_alone() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(pod("p1", grace=30)), lingers=None)
+    going = replace(pod("p1", grace=30), deleting=True, delete_by=30.0)
+    bench.see(going)
+    bench.run_until(329.0)
+    assert bench.of(Stuck) == []
+    bench.run_until(1000.0)
+    bench.see(replace(going, labels={"changed": "yes"}))
+    bench.run_until(7200.0)
+    assert bench.of(Stuck) == [(330.0, Stuck(pod("p1").ref, "n1", 300.0))]
+    assert (bench.times(), bench.of(Delete), bench.count(State.LEAVING)) == ([0.0], [], 1)
+    assert bench.engine.queue.oldest_terminating(7200.0) == 7170.0
+
+
+def test_how_long_a_pod_is_stuck_is_known_after_a_restart_too() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(replace(pod("p1"), deleting=True, delete_by=30.0)))
+    bench.run_until(500.0)
+    bench.restart()
+    bench.run_until(501.0)
+    assert [effect.seconds for _, effect in bench.of(Stuck)] == [300.0, 470.0]
+
+
+def test_a_pod_that_is_gone_in_time_is_not_stuck() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(pod("p1")), lingers=200.0)
+    bench.run_until(1000.0)
+    assert bench.of(Stuck) == []
+    assert bench.engine.queue.oldest_terminating(1000.0) == 0.0

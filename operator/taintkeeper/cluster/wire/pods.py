@@ -86,6 +86,7 @@ def decode_pod(raw: bytes | msgspec.Raw) -> Pod:
         phase=intern(status.phase),
         ready=ready is not None and ready.status == "True",
         deleting=meta.deletion_timestamp is not None,
+        delete_by=moment(meta.deletion_timestamp),
         mirror=MIRROR_ANNOTATION in (meta.annotations or {}),
         labels=_labels(meta.labels),
         grace=spec.termination_grace_period_seconds,

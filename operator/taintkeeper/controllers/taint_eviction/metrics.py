@@ -121,6 +121,11 @@ class _QueueCollector(Collector):
             self._queue.tracks.counts[State.LEAVING],
         )
         yield GaugeMetricFamily(
+            "taintkeeper_terminating_oldest_seconds",
+            "For how long the pod is overdue that should have been gone first, its grace period over.",
+            self._queue.oldest_terminating(self._clock()),
+        )
+        yield GaugeMetricFamily(
             "taintkeeper_blocked_oldest_seconds",
             "For how long disruption budgets have held the pod that they have held longest.",
             self._queue.oldest_blocked(self._clock()),

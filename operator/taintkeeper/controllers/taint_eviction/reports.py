@@ -17,6 +17,8 @@ BLOCKED = "EvictionBlocked"
 FAILED = "EvictionFailed"
 PAUSED = "EvictionPaused"
 ESCALATED = "EvictionEscalated"
+STUCK = "PodStuckTerminating"
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
 MISCONFIGURED = "BudgetMisconfigured"
 
 
@@ -44,6 +46,8 @@ class EvictionReports:
             case m.Cancelled(pod, deadline):
                 logger.info("pod %s stays: its eviction because of taint %s is cancelled", pod, deadline.taint)
                 self._send(Notice(_subject(pod), "Normal", EVICTION, f"Cancelling deletion of Pod {pod}"))
+            case m.Stuck():
+                self._stuck(effect)
             case m.Rehearsed(pod, node, deadline):
                 logger.info("pod %s on node %s would be evicted now: %s; %s", pod, node, deadline, deadline.decision)
             case m.Skipped(pod, reason):
@@ -69,6 +73,16 @@ class EvictionReports:
         policy = deadline.decision.policy.name
         message = f"Deleted pod {pod}, which disruption budgets had held for {seconds:.0f} s, by policy {policy}"
         self._send(Notice(_subject(pod), "Warning", ESCALATED, message))
+
+    def _stuck(self, effect: m.Stuck) -> None:
+        pod, node = effect.pod, effect.node
+        logger.warning("pod %s on node %s should have been gone %.0f s ago", pod, node, effect.seconds)
+        message = (
+            f"Pod {pod} is still terminating, {effect.seconds:.0f} s after its grace period. It is never deleted by "
+            f"force here: if node {node} is off for good, taint it {OUT_OF_SERVICE}=nodeshutdown:NoExecute, and its "
+            "pods are"
+        )
+        self._send(Notice(_subject(pod), "Warning", STUCK, message, key=node))
 
     def _failed(self, effect: m.EvictionFailed) -> None:
         if effect.outcome is Outcome.BUDGET:
