@@ -68,6 +68,7 @@ class Settling:
     def _settle(self, track: Track, now: float) -> None:
         if reason := _exempt(track):
             if track.state is not State.SKIPPED:
+                self._cancel_exempt(track)
                 self._effects.append(m.Skipped(track.pod.ref, reason))
                 self._passage.enter(track, State.SKIPPED)
         elif track.deadline.paused:
@@ -78,6 +79,12 @@ class Settling:
             self._passage.enter(track, State.COUNTING, track.deadline.due)
         elif track.state is State.BLOCKED:
             self._settle_blocked(track, now)
+
+    def _cancel_exempt(self, track: Track) -> None:
+        """Tell that a countdown, or an eviction tried in vain, ends since the pod has become exempt."""
+        ran = track.state is not State.COUNTING or track.wake_at is not None
+        if ran and track.deadline.decision.exempt:
+            self._effects.append(m.Cancelled(track.pod.ref, track.deadline))
 
     def _settle_blocked(self, track: Track, now: float) -> None:
         if track.gate != self._passage.gatekeeper.gate_of(track.pod):

@@ -179,6 +179,21 @@ def test_a_pod_that_does_not_go_away_is_told_with_the_way_out() -> None:
     )
 
 
+@pytest.mark.reported("kubereboot/kured#1269")
+@pytest.mark.parametrize(
+    "text",
+    [
+        'Internal error occurred: failed calling webhook "guard.example.com": Post "https://x": connection refused',
+        'admission webhook "guard.example.com" denied the request: not today',
+    ],
+    ids=["down", "refuses"],
+)
+def test_a_webhook_that_holds_pods_is_counted_by_its_name(text: str) -> None:
+    registry = CollectorRegistry()
+    EvictionMetrics(registry).count(failed(Outcome.TRANSIENT, 500, text))
+    assert registry.get_sample_value("taintkeeper_webhook_refusals_total", {"webhook": "guard.example.com"}) == 1.0
+
+
 def test_deletions_and_escalations_are_counted_beside_evictions() -> None:
     registry = CollectorRegistry()
     metrics = EvictionMetrics(registry)

@@ -167,6 +167,7 @@ def test_a_pod_that_is_exempt_stays_and_is_told_once_with_the_reason(
     bench.run_until(3600.0)
     assert bench.posts() == []
     assert [effect.reason for _, effect in bench.of(Skipped)] == [reason]
+    assert bench.of(Cancelled) == []
     assert bench.count(State.SKIPPED) == 1
 
 
@@ -176,6 +177,7 @@ def test_the_annotation_applies_at_once_in_both_directions() -> None:
     bench.see(pod("p1", lasting("foo", 60), traits=frozenset({Trait.ANNOTATED})))
     bench.run_until(100.0)
     assert bench.posts() == []
+    assert [at for at, _ in bench.of(Cancelled)] == [30.0]
     bench.see(pod("p1", lasting("foo", 60)))
     bench.run_until(200.0)
     assert bench.times() == [100.0]

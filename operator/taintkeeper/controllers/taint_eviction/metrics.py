@@ -1,5 +1,6 @@
 """What Prometheus sees of evictions. Labels are codes and states, never pods or nodes."""
 
+import re
 from collections.abc import Callable, Iterator
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
@@ -12,6 +13,8 @@ from taintkeeper.core.eviction_queue import EvictionQueue
 from taintkeeper.core.eviction_states import State
 
 PENDING = (State.COUNTING, State.READY, State.POSTED, State.BLOCKED, State.PAUSING, State.STANDING)
+WEBHOOK = re.compile(r'(?:failed calling|admission) webhook "(?P<name>[^"]{1,253})"')
+"""How the API server names a webhook, which only its text does; for the label of a metric, no decision rests on it."""
 LATENESS_BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 1800)
 UPSTREAM_BUCKETS = (0.005, 0.025, 0.1, 0.5, 1, 2.5, 10, 30, 60, 120, 180, 240)
 
@@ -36,6 +39,12 @@ class EvictionMetrics:
         self._escalations = Counter(
             "taintkeeper_evictions_escalated",
             "Pods that were deleted since disruption budgets had held them for longer than their policy allows.",
+            registry=registry,
+        )
+        self._webhooks = Counter(
+            "taintkeeper_webhook_refusals",
+            "Evictions that an admission webhook refused, or that failed since it is down, by its name.",
+            ["webhook"],
             registry=registry,
         )
         self._lateness = Histogram(
@@ -93,6 +102,8 @@ class EvictionMetrics:
                 self._requests.labels(str(answer.status), Outcome.GONE.value).inc()
             case m.EvictionFailed(outcome=outcome, answer=answer):
                 self._requests.labels(str(answer.status), outcome.value).inc()
+                if (webhook := WEBHOOK.search(answer.message)) is not None:
+                    self._webhooks.labels(webhook["name"]).inc()
             case m.Cancelled():
                 self._cancelled.inc()
             case m.Skipped(reason=reason):
