@@ -247,3 +247,25 @@ def test_a_pod_that_is_gone_in_time_is_not_stuck() -> None:
     bench.run_until(1000.0)
     assert bench.of(Stuck) == []
     assert bench.engine.queue.oldest_terminating(1000.0) == 0.0
+
+
+@pytest.mark.reported("kubernetes-sigs/cluster-api#1870")
+def test_nothing_waits_for_a_pod_that_terminates_for_an_hour() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(pod("p1")), lingers=None)
+    bench.see(replace(pod("p1"), deleting=True, delete_by=30.0))
+    bench.run_until(3600.0)
+    bench.see(pod("p2"), pod("p3"))
+    assert (bench.times("p2"), bench.times("p3")) == ([3600.0], [3600.0])
+
+
+@pytest.mark.reported("kubernetes/kubernetes#55934")
+def test_pods_of_a_node_that_is_out_of_service_are_left_to_the_garbage_collector() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(pod("p1")), lingers=None)
+    bench.see(replace(pod("p1"), deleting=True, delete_by=30.0))
+    bench.run_until(600.0)
+    bench.taint(FOO, no_execute("node.kubernetes.io/out-of-service", 600.0, "nodeshutdown"))
+    bench.run_until(700.0)
+    bench.tell(PodGone(pod("p1").ref.uid))
+    bench.run_until(3600.0)
+    assert (bench.times(), bench.of(Delete)) == ([0.0], [])
+    assert list(bench.engine.queue.tracks) == []
