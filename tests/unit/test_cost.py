@@ -106,8 +106,8 @@ def lease(name: str, version: int) -> Any:
 
 
 EVENTS = {"pod": Stack.pod_event, "lease": Stack.lease_event, "node": Stack.node_event}
-LIMITS = {"pod": Cost(3_700, 8_000), "lease": Cost(950, 1_600), "node": Cost(8_000, 18_000)}
-"""A third more than when this was written: reading an object twice, say, costs more than that."""
+LIMITS = {"pod": Cost(2_600, 7_000), "lease": Cost(850, 1_600), "node": Cost(7_200, 18_000)}
+"""A sixth more than when this was written: reading a pod twice, say, costs more than that."""
 
 
 @pytest.mark.parametrize("kind", EVENTS)
