@@ -7,10 +7,13 @@ BIN := $(VENV)/bin
 CLUSTER ?= embedded
 PYTEST_ARGS ?=
 OUTAGE_ARGS ?=
+# What is measured: wave, lateness, scale, growth; and how (--help tells).
+BENCH ?= wave
+BENCH_ARGS ?=
 export PYTHONPATH := hack
 
 .DEFAULT_GOAL := help
-.PHONY: help demo outage test lint types contract unit cluster format lock real-cluster real-cluster-build image-proof clean
+.PHONY: help demo outage bench test lint types contract unit cluster format lock real-cluster real-cluster-build image-proof clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,6 +30,9 @@ demo: $(VENV)/.ready ## Watch the operator do its job (CLUSTER=embedded|real|kub
 
 outage: $(VENV)/.ready ## Let nodes, zones, the API server and the operator fail on a real control plane (OUTAGE_ARGS=--short)
 	@$(BIN)/python -m outage $(OUTAGE_ARGS)
+
+bench: $(VENV)/.ready ## Measure beside kube-controller-manager (BENCH=wave|lateness|scale|growth, BENCH_ARGS=--help)
+	@$(BIN)/python -m bench.$(BENCH) $(BENCH_ARGS)
 
 test: lint types contract $(VENV)/.ready ## Lint, types, import contract, unit tests, cluster tests
 	$(BIN)/python -m testbed.real build --if-possible
