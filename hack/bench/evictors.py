@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,7 +26,10 @@ LIMITS = {
     UNTHROTTLED: ("--kube-api-qps=20000", "--kube-api-burst=20000"),
     THROTTLED: ("--kube-api-qps=20", "--kube-api-burst=30"),
 }
-READY_SECONDS = 300.0
+READY_SECONDS = 600.0
+POLL_SECONDS = 0.1
+QUIET_SECONDS = 15.0
+"""After so long in which no further cache was synced, the last one that was counts."""
 PATIENCE = aiohttp.ClientTimeout(total=10.0)
 EVICTION = "--controllers=taint-eviction"
 
@@ -47,6 +51,8 @@ class Program:
     def __init__(self, name: str, command: Sequence[str], log: Path, probe: str = "") -> None:
         self.name = name
         self.probe = probe
+        self.ready_at = 0.0
+        """When it was ready, on the monotonic clock, once :meth:`wait_until_ready` has returned."""
         self._component = Component(name, command, log)
 
     @property
@@ -55,7 +61,7 @@ class Program:
         return self._component.pid
 
     def begin(self) -> None:
-        """Start it; it works when :meth:`is_ready` says so."""
+        """Start it; it works once :meth:`wait_until_ready` returns."""
         self._component.start()
 
     def end(self) -> None:
@@ -63,15 +69,18 @@ class Program:
         self._component.kill()
         self._component.log.unlink(missing_ok=True)
 
-    async def is_ready(self) -> bool:
-        """Say whether it does its work.
+    async def wait_until_ready(self) -> None:
+        """Wait until it does its work.
 
         Raises:
             StartError: it has ended.
+            TimeoutError: it takes too long.
         """
-        if not self._component.running:
-            raise StartError(f"{self.name} has ended:\n{self._component.tail()}")
-        return await self._knows_everything()
+        async with asyncio.timeout(READY_SECONDS):
+            while not await self._knows_everything():
+                if not self._component.running:
+                    raise StartError(f"{self.name} has ended:\n{self._component.tail()}")
+                await asyncio.sleep(POLL_SECONDS)
 
     async def _knows_everything(self) -> bool:
         raise NotImplementedError
@@ -88,6 +97,7 @@ class Operator(Program):
         self._ready = f"http://{address}/readyz"
 
     async def _knows_everything(self) -> bool:
+        self.ready_at = time.monotonic()
         try:
             async with aiohttp.ClientSession(timeout=PATIENCE) as session, session.get(self._ready) as answer:
                 return answer.status == 200
@@ -100,11 +110,15 @@ class Manager(Program):
 
     def __init__(self, command: Sequence[str], folder: Path) -> None:
         super().__init__("kcm", command, folder / "measured-kcm.log")
+        self._synced = 0
 
     async def _knows_everything(self) -> bool:
         log = self._component.log.read_text(errors="replace")
         waiting, synced = log.count('"Waiting for caches to sync"'), log.count('"Caches are synced"')
-        return 0 < waiting == synced
+        if synced != self._synced:
+            self._synced, self.ready_at = synced, time.monotonic()
+        # In a large cluster some of its controllers never say so, nor does it say which.
+        return synced > 0 and (synced == waiting or time.monotonic() > self.ready_at + QUIET_SECONDS)
 
 
 async def take_over(cluster: RealCluster, *flags: str) -> Manager:
@@ -128,7 +142,7 @@ async def taintkeeper(cluster_flags: Flags = MappingProxyType({})) -> AsyncItera
         operator = Operator(cluster.kubeconfig, EVICTION)
         operator.begin()
         try:
-            await until(operator.is_ready, READY_SECONDS)
+            await operator.wait_until_ready()
             yield Evictor(OURS, cluster, operator.pid)
         finally:
             operator.end()
