@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import functools
+import signal
 import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -13,7 +14,7 @@ from testbed.real import BuildError, StartError
 
 say = functools.partial(print, flush=True)
 
-CANNOT = 2
+CANNOT, INTERRUPTED = 2, 130
 
 
 def parser(description: str) -> argparse.ArgumentParser:
@@ -25,8 +26,13 @@ def parser(description: str) -> argparse.ArgumentParser:
 
 def run(measure: Callable[[argparse.Namespace], Coroutine[Any, Any, Report]], options: argparse.Namespace) -> int:
     """Measure, print and write what was measured; return the exit code, 2 where it cannot be measured."""
+    # Both, so that a cluster is taken down however the bench is told to end.
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)
     try:
         report = asyncio.run(measure(options))
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except (BuildError, StartError, TimeoutError) as error:
         print(f"cannot measure: {error or 'it took too long'}", file=sys.stderr)
         return CANNOT
