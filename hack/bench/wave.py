@@ -4,8 +4,8 @@
     PYTHONPATH=hack .venv/bin/python -m bench.wave --pods 600 --nodes 60
 
 One evictor after another does the same work on a fresh control plane of its own: Taintkeeper,
-kube-controller-manager without its limit of 20 requests a second, and with it (--throttled: 20 pods take 3 s
-more, 4,000 of them 10 minutes). Before them, the evictions alone are sent as fast as the server takes them.
+kube-controller-manager without its limit of 20 requests a second, and with it (--throttled:
+4,000 pods take 10 minutes more). Before them, the evictions alone are sent as fast as the server takes them.
 With --budgets a tenth of the pods stand behind budgets that never allow anything. kube-controller-manager asks
 no budgets: its time is that of all pods, the others' that of the pods that may go.
 
