@@ -125,6 +125,42 @@ EVICTIONS = [
         body={"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "p"}},
         then=is_leaving,
     ),
+    accepted(
+        name="the older version of an eviction is accepted",
+        given=pod(),
+        body={**body(), "apiVersion": "policy/v1beta1"},
+        then=is_leaving,
+    ),
+    accepted(
+        name="an eviction that does not say what it is is accepted",
+        given=pod(),
+        body={"metadata": {"name": "p"}},
+        then=is_leaving,
+    ),
+    refused(
+        name="a version of an eviction that does not exist is a bad request",
+        given=pod(),
+        body={**body(), "apiVersion": "policy/v2"},
+        status=400,
+        answer=failure(
+            "BadRequest",
+            'Eviction in version "v2" cannot be handled as a Eviction: '
+            'no kind "Eviction" is registered for version "policy/v2" in scheme "pkg/runtime/scheme.go:111"',
+        ),
+        then=is_untouched,
+    ),
+    refused(
+        name="something else than an eviction is a bad request",
+        given=pod(),
+        body={**body(), "kind": "Nonsense"},
+        status=400,
+        answer=failure(
+            "BadRequest",
+            'Nonsense in version "v1" cannot be handled as a Eviction: '
+            'no kind "Nonsense" is registered for version "policy/v1" in scheme "pkg/runtime/scheme.go:111"',
+        ),
+        then=is_untouched,
+    ),
     refused(
         name="a pod that does not exist is not found",
         status=404,

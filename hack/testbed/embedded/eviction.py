@@ -14,6 +14,7 @@ from testbed.embedded.store import Record
 from testbed.embedded.timestamps import now
 
 MAX_DISRUPTED_PODS = 2000
+VERSIONS = {"policy/v1", "policy/v1beta1"}
 TERMINAL = {"Succeeded", "Failed"}
 
 
@@ -21,8 +22,9 @@ def evict(registry: Registry, namespace: str, name: str, body: Object) -> None:
     """Evict a pod: check its budget, mark it, delete it gracefully.
 
     Raises:
-        Failure: 403, 404, 409, 429 or 500, as the API answers.
+        Failure: 400, 403, 404, 409, 429 or 500, as the API answers.
     """
+    _check_type(body)
     metadata = body.get("metadata") or {}
     check_same_namespace(metadata.get("namespace"), namespace)
     check_namespace(registry.store, PODS, namespace, name)
@@ -33,6 +35,15 @@ def evict(registry: Registry, namespace: str, name: str, body: Object) -> None:
     if not _ignores_budgets(pod.value):
         _pass_budget(registry, pod)
     _mark_and_delete(registry, pod, options)
+
+
+def _check_type(body: Object) -> None:
+    kind, version = body.get("kind", "Eviction"), body.get("apiVersion", "policy/v1")
+    if kind != "Eviction" or version not in VERSIONS:
+        raise bad_request(
+            f'{kind} in version "{version.rpartition("/")[2]}" cannot be handled as a Eviction: '
+            f'no kind "{kind}" is registered for version "{version}" in scheme "pkg/runtime/scheme.go:111"'
+        )
 
 
 def _ignores_budgets(pod: Object) -> bool:
