@@ -8,41 +8,31 @@ import logging
 import signal
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
-from functools import partial
 from random import Random
 from typing import Any
 
 import msgspec
 
+from taintkeeper.assembly import Controllers
 from taintkeeper.cluster.access import Permission
 from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.credentials import Credentials
 from taintkeeper.cluster.dry_writer import DryWriter
 from taintkeeper.cluster.events import EventSink, Notice
-from taintkeeper.cluster.leases import read_lease
-from taintkeeper.cluster.live import read_node
 from taintkeeper.cluster.status_writer import ApiStatusWriter, DryStatusWriter, StatusWriter
 from taintkeeper.cluster.writer import ApiWriter, Writer
 from taintkeeper.collector import collect_later
-from taintkeeper.controllers.node_health import NodeHealth
-from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.permissions import Permissions
 from taintkeeper.controllers.rivals import Rivals
 from taintkeeper.controllers.shell import STALL_SECONDS
 from taintkeeper.controllers.surroundings import Surroundings
-from taintkeeper.controllers.taint_eviction import TaintEviction
-from taintkeeper.core.eviction_queue import EvictionOptions
-from taintkeeper.core.health import Patience
-from taintkeeper.core.health_engine import HealthOptions
 from taintkeeper.core.objects import Node
 from taintkeeper.core.rivals import rivals_of
-from taintkeeper.core.tainting import TaintOptions
-from taintkeeper.core.zones import Rates
 from taintkeeper.leadership import Leadership, own_pod
 from taintkeeper.metrics import RuntimeMetrics
 from taintkeeper.serving import Servers
-from taintkeeper.settings import NODE_HEALTH, NODE_TAINT, TAINT_EVICTION, Settings
+from taintkeeper.settings import Settings
 from taintkeeper.views import Audience, Views
 
 logger = logging.getLogger("taintkeeper")
@@ -86,15 +76,13 @@ class Taintkeeper:
             crashed=self._crashed,
             stalled=self._stood_still,
         )
-        self._node_taint = self._make_node_taint(around) if NODE_TAINT in settings.controllers else None
-        self._node_health = self._make_node_health(around) if NODE_HEALTH in settings.controllers else None
-        self._eviction = self._make_eviction(around) if TAINT_EVICTION in settings.controllers else None
+        self._controllers = Controllers(settings, around, self._client, self._status_writer)
         self._views = Views(
             self._client, self._random, self._audiences(), as_seen=self._as_seen, failed=self._watch_failed
         )
         # Beside a dry run, somebody else should do the work.
-        nodes = not settings.dry_run and (self._node_taint or self._node_health) is not None
-        evictions = not settings.dry_run and self._eviction is not None
+        nodes = not settings.dry_run and (self._controllers.node_taint or self._controllers.node_health) is not None
+        evictions = not settings.dry_run and self._controllers.eviction is not None
         self._rivals = Rivals(rivals_of(nodes=nodes, evictions=evictions), around, self._client, own_pod())
         self._permissions = Permissions(self._client, self._needed(), around.registry, self._random)
         self._metrics.observe_knowledge(self._views.last_heard, self._views.unreadable, lambda: not self._views.stale())
@@ -146,7 +134,7 @@ class Taintkeeper:
 
     async def stop(self) -> None:
         """Stop deciding, then writing, then reporting; the Lease is given back when nothing is under way any more."""
-        await asyncio.gather(*(each.stop() for each in (*self._controllers(), self._rivals)))
+        await asyncio.gather(*(each.stop() for each in (*self._controllers.all(), self._rivals)))
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -177,53 +165,15 @@ class Taintkeeper:
         watches = {} if self._leadership.standby else {"watches": f"{stale} not up to date" if stale else None}
         return self.health() | {"access": access} | watches | self._leadership.checks()
 
-    def _controllers(self) -> list[NodeTaint | NodeHealth | TaintEviction]:
-        return [each for each in (self._node_taint, self._node_health, self._eviction) if each is not None]
-
-    def _rates(self) -> Rates:
-        settings = self._settings
-        return Rates(
-            normal=settings.node_eviction_rate,
-            secondary=settings.secondary_node_eviction_rate,
-            full=settings.full_disruption_rate,
-            unhealthy_threshold=settings.unhealthy_zone_threshold,
-            large_cluster_size=settings.large_cluster_size_threshold,
-            cooldown_seconds=settings.storm_cooldown,
-        )
-
     def _audiences(self) -> list[Audience]:
         """Return who is told of what is seen: what answers for the API server in a dry run before all others."""
-        controllers = [Audience(each, each.resources) for each in self._controllers()]
+        controllers = [Audience(each, each.resources) for each in self._controllers.all()]
         imagining = [each for each in (self._dry_writer, self._dry_status_writer) if each is not None]
         watched = frozenset[str]().union(*(each.resources for each in controllers))
         return [*(Audience(each, each.resources & watched) for each in imagining), *controllers]
 
-    def _make_node_taint(self, around: Surroundings) -> NodeTaint:
-        settings = self._settings
-        options = TaintOptions(
-            self._rates(),
-            grace_seconds=settings.node_monitor_grace_period,
-            most_evicting=settings.max_concurrent_evicting_nodes,
-        )
-        return NodeTaint(options, around)
-
-    def _make_node_health(self, around: Surroundings) -> NodeHealth:
-        settings = self._settings
-        patience = Patience(settings.node_monitor_grace_period, settings.node_startup_grace_period)
-        options = HealthOptions(patience, settings.mark_pods_not_ready)
-        return NodeHealth(options, around, self._status_writer, partial(read_lease, self._client))
-
-    def _make_eviction(self, around: Surroundings) -> TaintEviction:
-        options = EvictionOptions(
-            concurrency=self._settings.max_concurrent_evictions,
-            confirm_seconds=float("inf") if self._settings.dry_run else 60.0,
-            own=own_pod(),
-            rates=self._rates(),
-        )
-        return TaintEviction(options, around, partial(read_node, self._client))
-
     def _needed(self) -> set[Permission]:
-        needed = {permission for each in self._controllers() for permission in each.permissions}
+        needed = {permission for each in self._controllers.all() for permission in each.permissions}
         if self._settings.dry_run:
             return {permission for permission in needed if permission.verb in READING}
         return needed | set(EVENT_PERMISSIONS) | set(Rivals.permissions) | set(self._leadership.permissions)
@@ -250,7 +200,7 @@ class Taintkeeper:
         self._views.node_seen(node)
 
     def _busy(self) -> bool:
-        return self._eviction is not None and self._eviction.busy
+        return self._controllers.eviction is not None and self._controllers.eviction.busy
 
     def _set_clock(self, server: float | None) -> None:
         if server is not None and (ahead := self._clock.set_by(server)):

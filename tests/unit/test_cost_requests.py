@@ -96,7 +96,7 @@ async def test_a_pod_or_lease_that_changes_and_a_heartbeat_cost_nothing(
         node = await kube.patch("nodes", "", "node-1", {"metadata": {"annotations": {"number": str(number)}}})
         operator.node_event({"type": "MODIFIED", "object": node})
     lease = await kube.patch("leases", LEASES, "node-1", {"spec": {"renewTime": "2026-01-01T00:00:00.000000Z"}})
-    eviction, health = operator._eviction, operator._node_health
+    eviction, health = operator._controllers.eviction, operator._controllers.node_health
     assert eviction is not None
     assert health is not None
     seen, renewed = eviction._engine._pods, health._engine._silence._renewed

@@ -149,8 +149,8 @@ async def test_a_dry_run_goes_by_what_it_would_have_written(
                 node = await kube.patch("nodes", "", "node-1", {"metadata": {"labels": {"turn": str(turn)}}})
             operator.node_event({"type": "MODIFIED", "object": node})
             await asyncio.sleep(0.05)
-        assert operator._eviction is not None
-        assert operator._eviction._engine.queue._options.confirm_seconds == float("inf")
+        assert operator._controllers.eviction is not None
+        assert operator._controllers.eviction._engine.queue._options.confirm_seconds == float("inf")
     assert ["disk-pressure:NoSchedule added" in line for line in caplog.messages].count(True) == 1
 
 
@@ -172,8 +172,8 @@ async def test_it_knows_its_own_pod_which_goes_last(
     for variable, text in environment.items():
         monkeypatch.setenv(variable, text)
     operator = make(embedded)
-    assert operator._eviction is not None
-    assert operator._eviction._engine.queue._options.own == own
+    assert operator._controllers.eviction is not None
+    assert operator._controllers.eviction._engine.queue._options.own == own
     await operator.stop()
 
 

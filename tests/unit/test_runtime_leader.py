@@ -176,7 +176,7 @@ async def test_whoever_is_put_out_writes_nothing_more(
             await kube.patch("leases", HOME, "taintkeeper", {"spec": {"holderIdentity": "somebody"}})
         await until(lambda: bool(ended))
         await taint(embedded, operator)
-        await until(lambda: operator._eviction is not None and operator._eviction.busy)
+        await until(lambda: operator._controllers.eviction is not None and operator._controllers.eviction.busy)
         await asyncio.sleep(0.5)
         assert embedded.evictions == []
     assert ended == ["it is held by somebody"]
