@@ -13,7 +13,7 @@ BENCH_ARGS ?=
 export PYTHONPATH := hack
 
 .DEFAULT_GOAL := help
-.PHONY: help demo outage bench test lint types contract unit cluster format lock real-cluster real-cluster-build image-proof clean
+.PHONY: help demo outage rivals bench test lint types contract unit cluster format lock real-cluster real-cluster-build image-proof clean
 
 help: ## Say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,6 +30,9 @@ demo: $(VENV)/.ready ## Watch the operator do its job (CLUSTER=embedded|real|kub
 
 outage: $(VENV)/.ready ## Let nodes, zones, the API server and the operator fail on a real control plane (OUTAGE_ARGS=--short)
 	@$(BIN)/python -m outage $(OUTAGE_ARGS)
+
+rivals: $(VENV)/.ready ## Run for two minutes beside kube-controller-manager's own controllers
+	@$(BIN)/python -m rivals
 
 bench: $(VENV)/.ready ## Measure beside kube-controller-manager (BENCH=wave|lateness|scale|growth, BENCH_ARGS=--help)
 	@$(BIN)/python -m bench.$(BENCH) $(BENCH_ARGS)
