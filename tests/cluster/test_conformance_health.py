@@ -52,7 +52,7 @@ async def test_a_write_about_a_node_that_has_changed_or_is_another_does_nothing(
     assert (await writer.write_unknown(now, declaration(now, 1.8e9))).result is WriteResult.GONE
 
 
-@pytest.mark.reported("kubernetes/kubernetes#120256, #84931, #92378, #80968, #88964, #92223")
+@pytest.mark.reported("kubernetes/kubernetes#120256")
 async def test_a_late_mark_of_a_pod_that_has_changed_or_is_another_does_nothing(
     world: World, client: ApiClient
 ) -> None:

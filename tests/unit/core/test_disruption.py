@@ -28,7 +28,7 @@ def renewing_late(bench: HealthBench, zone: str, *, beginning: float) -> None:
         bench.renew(name)
 
 
-@pytest.mark.reported("kubernetes/kubernetes#77864, #105617")
+@pytest.mark.reported("kubernetes/kubernetes#77864")
 @pytest.mark.parametrize(
     ("marking", "expected"), [(Marking.ALWAYS, 10), (Marking.UNLESS_ZONE, 0), (Marking.UNLESS_ALL, 10)]
 )
@@ -40,7 +40,7 @@ def test_when_a_whole_zone_falls_silent_its_pods_can_be_spared(marking: Marking,
     assert len(bench.marked()) == expected
 
 
-@pytest.mark.reported("kubernetes/kubernetes#77864, #105617")
+@pytest.mark.reported("kubernetes/kubernetes#77864")
 @pytest.mark.parametrize(
     ("marking", "expected"), [(Marking.ALWAYS, 12), (Marking.UNLESS_ZONE, 0), (Marking.UNLESS_ALL, 0)]
 )

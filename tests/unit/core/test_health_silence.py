@@ -150,7 +150,7 @@ def test_a_node_whose_conditions_are_all_unknown_costs_nothing_more() -> None:
     assert (len(bench.of(h.ReadLease)), len(bench.of(h.PatchStatus))) == (1, 1)
 
 
-@pytest.mark.reported("kubernetes/kubernetes#121793, #127352, PR#126287")
+@pytest.mark.reported("kubernetes/kubernetes#121793")
 def test_48_seconds_without_a_heartbeat_are_normal_and_51_are_not() -> None:
     bench = HealthBench(healthy())
     for at in (10.0, 58.0, 106.0):
@@ -167,7 +167,7 @@ def test_the_grace_period_can_be_chosen() -> None:
     assert declared(bench) == [7.0]
 
 
-@pytest.mark.reported("kubernetes/kubernetes#6193, #5819")
+@pytest.mark.reported("kubernetes/kubernetes#6193")
 @pytest.mark.parametrize("skew", [600.0, -600.0, 0.0])
 def test_a_clock_of_a_node_that_is_wrong_changes_nothing(skew: float) -> None:
     bench = HealthBench(healthy())

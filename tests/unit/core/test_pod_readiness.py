@@ -92,7 +92,7 @@ def test_what_is_marked_carries_the_pod_as_it_was_seen_and_the_time() -> None:
     assert (at, mark.at, mark.pod.version) == (12.0, 12.0, 7)
 
 
-@pytest.mark.reported("kubernetes/kubernetes#77733, #114295")
+@pytest.mark.reported("kubernetes/kubernetes#77733")
 @pytest.mark.parametrize(
     "latency",
     [
@@ -266,7 +266,7 @@ def test_a_pod_that_goes_while_it_waits_is_forgotten() -> None:
     assert bench.engine.pods.waiting == 0
 
 
-@pytest.mark.reported("kubernetes/kubernetes#120256, #84931, #92378, #80968, #88964, #92223")
+@pytest.mark.reported("kubernetes/kubernetes#120256")
 def test_once_the_node_is_ready_again_nothing_more_is_marked_and_nothing_set_back() -> None:
     bench = cluster(*(pod(f"p{number}") for number in range(100)))
     bench.latency = 1.0
@@ -283,7 +283,7 @@ def test_once_the_node_is_ready_again_nothing_more_is_marked_and_nothing_set_bac
     assert bench.engine.pods.waiting == 0
 
 
-@pytest.mark.reported("kubernetes/kubernetes#120256, #84931, #92378, #80968, #88964, #92223")
+@pytest.mark.reported("kubernetes/kubernetes#120256")
 def test_a_pod_that_its_kubelet_reports_ready_just_before_the_node_is_left_alone() -> None:
     bench = cluster(pod("p1"), status="Unknown")
     bench.run_until(600.0)
