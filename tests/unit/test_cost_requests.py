@@ -62,15 +62,15 @@ def _told(cluster: EmbeddedCluster, number: int) -> bool:
     ("dated", "memories"),
     [pytest.param(True, 0, id="a taint with its time"), pytest.param(False, NODES, id="one to be remembered")],
 )
-async def test_an_evicted_pod_costs_an_eviction_and_an_event_and_its_node_two_reads(
+async def test_an_evicted_pod_costs_an_eviction_and_an_event_and_its_node_two_reads_and_an_event(
     dated: bool, memories: int, embedded: EmbeddedCluster, operator: Taintkeeper, kube: Kube
 ) -> None:
     taint = TAINT | ({"timeAdded": now()} if dated else {})
     for number in range(1, NODES + 1):
         node = await kube.patch("nodes", "", f"node-{number}", {"spec": {"taints": [taint]}})
         operator.node_event({"type": "MODIFIED", "object": node})
-    await until(lambda: asked(embedded)["POST events"] == PODS and not embedded.objects("pods"))
-    ours = Counter({"POST pods/eviction": PODS, "POST events": PODS, "GET nodes": NODES, "GET pods": NODES})
+    await until(lambda: asked(embedded)["POST events"] == PODS + NODES and not embedded.objects("pods"))
+    ours = Counter({"POST pods/eviction": PODS, "POST events": PODS + NODES, "GET nodes": NODES, "GET pods": NODES})
     assert asked(embedded) == ours + Counter({"PATCH nodes": NODES + memories})
 
 

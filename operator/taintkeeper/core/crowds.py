@@ -15,6 +15,10 @@ class Crowds:
         """Say whether one more pod may leave the node now, where so many may at once; None for any number."""
         return limit is None or self._leaving[node] < limit
 
+    def leaving(self, node: str) -> int:
+        """Return how many pods are on their way out of the node."""
+        return self._leaving[node]
+
     def wait(self, node: str, uid: str) -> None:
         """Let a pod wait until another has left its node."""
         self._waiting.setdefault(node, {})[uid] = None

@@ -3,7 +3,7 @@
 It joins what is known of nodes and pods with the queue of pods that must leave.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from random import Random
 
 from taintkeeper.core import messages as m
@@ -39,10 +39,16 @@ class EvictionEngine:
             self._judge_all(name, now)
         self.queue.advance(now)
         effects = self.queue.take_effects()
+        effects.extend(self._vacated())
         if self.queue.fresh:
             effects.extend(self._nodes.writes(now))
             effects.extend(self._reporter.due(now))
         return effects
+
+    def _vacated(self) -> Iterator[m.Vacated]:
+        for name, terminating in self.queue.take_vacated():
+            if (known := self._nodes.get(name)) is not None:
+                yield m.Vacated(known.node, terminating)
 
     def wake_at(self, now: float) -> float | None:  # noqa: ARG002 - the engines share one shape
         """Return when to send the next :class:`~taintkeeper.core.messages.Woke`, in seconds since the epoch."""

@@ -71,6 +71,10 @@ class EvictionQueue:
         self.effects.clear()
         return effects
 
+    def take_vacated(self) -> list[tuple[str, int]]:
+        """See :meth:`taintkeeper.core.passage.Passage.take_vacated`."""
+        return self._passage.take_vacated()
+
     def misconfigured_budgets(self) -> int:
         """Return how many disruption budgets can never allow an eviction."""
         return self._passage.gatekeeper.misconfigured()

@@ -261,6 +261,14 @@ class Stuck:
 
 
 @dataclass(frozen=True, slots=True)
+class Vacated:
+    """Every pod that has to leave the node was asked to; so many are still terminating."""
+
+    node: Node
+    terminating: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rehearsed:
     """The pod would be evicted now, if its policy were not a dry run; told once for each deadline."""
 
@@ -278,7 +286,17 @@ class Skipped:
 
 
 EvictionReport = (
-    Evicted | FoundGone | EvictionFailed | Held | BudgetMisconfigured | Paused | Cancelled | Stuck | Rehearsed | Skipped
+    Evicted
+    | FoundGone
+    | EvictionFailed
+    | Held
+    | BudgetMisconfigured
+    | Paused
+    | Cancelled
+    | Stuck
+    | Vacated
+    | Rehearsed
+    | Skipped
 )
 EvictionEffect = Evict | Delete | ReadNode | Remember | WritePolicyStatus | EvictionReport
 

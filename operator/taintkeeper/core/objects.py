@@ -9,6 +9,9 @@ from taintkeeper.core.traits import NO_TRAITS, Traits
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
 
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+"""By this taint a person says that a node is off for good: its pods are deleted by force (KEP-2268). Never ours."""
+
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 

@@ -13,6 +13,7 @@ from taintkeeper.core.blocked import BlockedPods
 from taintkeeper.core.budget_faults import reasons
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.crowds import Crowds
+from taintkeeper.core.departures import Departures
 from taintkeeper.core.eviction_states import State, Track
 from taintkeeper.core.gatekeeper import Gatekeeper
 from taintkeeper.core.gates import GateKey
@@ -22,6 +23,7 @@ from taintkeeper.core.tracks import Tracks
 STANDINGS = {State.BLOCKED: Standing.BLOCKED, State.SKIPPED: Standing.EXEMPT}
 HELD_STATES = frozenset({State.READY, State.POSTED, State.BLOCKED, State.PAUSING})
 CROWD_STATES = frozenset({State.POSTED, State.LEAVING})
+DONE_STATES = frozenset({State.LEAVING, State.SKIPPED})
 
 
 class Passage:
@@ -34,6 +36,7 @@ class Passage:
         self.gatekeeper = Gatekeeper(random, self._unblock)
         self.blocked = BlockedPods()
         self._crowds = Crowds()
+        self._departures = Departures()
         self._tally = tally
         self._effects = effects
 
@@ -48,6 +51,8 @@ class Passage:
         """Take a pod to another state, to be looked at again at ``wake_at``; raises ValueError for a forbidden step."""
         if state not in (State.POSTED, State.BLOCKED):
             self.leave_gate(track)
+        if (track.state, state) == (State.POSTED, State.LEAVING):
+            self._departures.ask(track.pod.node)
         self.tracks.enter(track, state, wake_at)
         self._keep_in_step(track)
 
@@ -57,6 +62,7 @@ class Passage:
         self.tracks.drop(track)
         self.blocked.forget(track.pod.ref.uid)
         self._tally.forget(track.pod.ref.uid)
+        self._departures.end(track.pod.ref.uid)
         self._line_up(self._crowds.leave(track.pod.ref.uid))
 
     def make_ready(self, track: Track) -> None:
@@ -68,6 +74,10 @@ class Passage:
         """Note how the pod stands with the policy that decides about it."""
         standing = STANDINGS.get(track.state, Standing.PENDING)
         self._tally.note(track.pod.ref.uid, track.deadline.decision.policy.name, standing)
+
+    def take_vacated(self) -> list[tuple[str, int]]:
+        """Return the nodes of which all pods have been asked to leave, each once, with how many are leaving still."""
+        return [(node, self._crowds.leaving(node)) for node in self._departures.take_done()]
 
     def has_room(self, track: Track) -> bool:
         """Say whether the pod's policy lets one more pod leave its node now; if not, it gets its turn later."""
@@ -81,6 +91,10 @@ class Passage:
         if track.state not in HELD_STATES:
             self.blocked.forget(uid)
         self.stand(track)
+        if track.state in DONE_STATES:
+            self._departures.end(uid)
+        else:
+            self._departures.wait(uid, track.pod.node)
         if track.state in CROWD_STATES:
             self._crowds.join(track.pod.node, uid)
         else:

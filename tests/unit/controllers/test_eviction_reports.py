@@ -26,9 +26,10 @@ from taintkeeper.core.messages import (
     Remember,
     Skipped,
     Stuck,
+    Vacated,
 )
 from taintkeeper.core.objects import PodRef, Taint, Toleration
-from tests.unit.core.builders import case
+from tests.unit.core.builders import case, node
 
 POD = PodRef("default", "p1", "p1-uid")
 SUBJECT = Subject("Pod", "p1", "p1-uid", "default")
@@ -60,6 +61,13 @@ def told(effect: EvictionEffect) -> list[Notice]:
 )
 def test_evictions_and_cancellations_are_told_in_upstreams_words(effect: EvictionEffect, message: str) -> None:
     assert told(effect) == [Notice(SUBJECT, "Normal", "TaintManagerEviction", message)]
+
+
+def test_it_is_told_of_the_node_that_every_pod_was_told_to_leave() -> None:
+    message = "Every pod that has to leave node n1 was told to; still terminating: 3"
+    assert told(Vacated(node("n1"), 3)) == [
+        Notice(Subject("Node", "n1", "n1-uid"), "Normal", "EvictionsIssued", message)
+    ]
 
 
 @pytest.mark.parametrize(

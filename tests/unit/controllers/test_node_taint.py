@@ -200,6 +200,20 @@ async def test_a_taint_that_is_no_longer_called_for_goes_and_is_counted() -> Non
     assert bench.metric("taintkeeper_taints_removed_total", key=ours.key, effect="NoSchedule") == 1.0
 
 
+@pytest.mark.reported("medik8s/self-node-remediation#17")
+async def test_a_node_that_is_back_with_the_out_of_service_taint_is_told_of() -> None:
+    bench = TaintBench()
+    off = Taint("node.kubernetes.io/out-of-service", "NoExecute", "nodeshutdown")
+    bench.feed(FRESH, NodeSeen(node("other", conditions=WELL)))
+    for version, (taints, ready) in enumerate((((), "True"), ((off,), "False"), ((off,), "True"), ((), "True"))):
+        bench.feed(NodeSeen(node("n1", *taints, conditions={"Ready": ready}, resource_version=str(10 + version))))
+    bench.feed(NodeSeen(node("other", conditions={"Ready": "False"}, resource_version="20")))
+    bench.feed(NodeSeen(node("other", conditions=WELL, resource_version="21")))
+    told = [notice for notice in bench.notices if notice.reason == "OutOfServiceTaintLeft"]
+    assert [(notice.type, notice.subject.name) for notice in told] == [("Warning", "n1")]
+    await bench.controller.stop()
+
+
 async def test_what_others_undo_and_how_nodes_flap_is_counted() -> None:
     bench = TaintBench()
     bench.feed(FRESH, NodeSeen(node("other", conditions=WELL)), NodeSeen(node("n1", conditions=PRESSURE)))

@@ -138,6 +138,7 @@ async def test_the_event_follows_the_answer() -> None:
     assert bench.writer.journal == [
         *("evict p0", "answer p0", "TaintManagerEviction p0"),
         *("evict p1", "answer p1", "TaintManagerEviction p1"),
+        "EvictionsIssued n1",
     ]
 
 

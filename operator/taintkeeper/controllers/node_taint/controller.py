@@ -47,6 +47,7 @@ class NodeTaint:
                 self._reports.tell(effect)
             case m.ReadyFlipped():
                 self._metrics.count_flap()
+                self._reports.tell(effect)
             case m.ZoneChanged():
                 self._reports.tell(effect)
 

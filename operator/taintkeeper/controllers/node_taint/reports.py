@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.core import messages as m
-from taintkeeper.core.objects import Node, Taint
+from taintkeeper.core.objects import OUT_OF_SERVICE, Node, Taint
 from taintkeeper.core.zones import ZoneState
 
 logger = logging.getLogger("taintkeeper.node-taint")
@@ -17,13 +17,15 @@ class TaintReports:
     def __init__(self, send: Callable[[Notice], None]) -> None:
         self._send = send
 
-    def tell(self, effect: m.TaintsChanged | m.TaintContested | m.ZoneChanged) -> None:
-        """Report what has been written to a node, who keeps undoing it, or what has become of a zone."""
+    def tell(self, effect: m.TaintsChanged | m.TaintContested | m.ReadyFlipped | m.ZoneChanged) -> None:
+        """Report what was written to a node, who keeps undoing it, or what has become of a node or a zone."""
         match effect:
             case m.TaintsChanged():
                 self._taints_changed(effect)
             case m.TaintContested():
                 self._contested(effect)
+            case m.ReadyFlipped(node):
+                self._ready_flipped(node)
             case m.ZoneChanged():
                 self._zone_changed(effect)
 
@@ -48,6 +50,13 @@ class TaintReports:
             what = f"Somebody keeps adding taint {taint}, which should not be there; it is removed less and less often"
         logger.warning("node %s: %s", effect.node.name, what)
         self._send(Notice(Subject("Node", effect.node.name, effect.node.uid), "Warning", "TaintContested", what))
+
+    def _ready_flipped(self, node: Node) -> None:
+        if not node.ready or not any(taint.key == OUT_OF_SERVICE for taint in node.taints):
+            return
+        message = f"Node is ready, but still has taint {OUT_OF_SERVICE}, by which its pods are deleted by force"
+        logger.warning("node %s: %s", node.name, message)
+        self._send(Notice(Subject("Node", node.name, node.uid), "Warning", "OutOfServiceTaintLeft", message))
 
     def _zone_changed(self, effect: m.ZoneChanged) -> None:
         zone = effect.zone or "without a name"

@@ -8,7 +8,7 @@ from taintkeeper.core import messages as m
 from taintkeeper.core.answers import Outcome
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.deadlines import Deadline
-from taintkeeper.core.objects import PodRef
+from taintkeeper.core.objects import OUT_OF_SERVICE, PodRef
 
 logger = logging.getLogger("taintkeeper.taint-eviction")
 
@@ -18,7 +18,7 @@ FAILED = "EvictionFailed"
 PAUSED = "EvictionPaused"
 ESCALATED = "EvictionEscalated"
 STUCK = "PodStuckTerminating"
-OUT_OF_SERVICE = "node.kubernetes.io/out-of-service"
+ISSUED = "EvictionsIssued"
 MISCONFIGURED = "BudgetMisconfigured"
 
 
@@ -48,6 +48,8 @@ class EvictionReports:
                 self._send(Notice(_subject(pod), "Normal", EVICTION, f"Cancelling deletion of Pod {pod}"))
             case m.Stuck():
                 self._stuck(effect)
+            case m.Vacated():
+                self._vacated(effect)
             case m.Rehearsed(pod, node, deadline):
                 logger.info("pod %s on node %s would be evicted now: %s; %s", pod, node, deadline, deadline.decision)
             case m.Skipped(pod, reason):
@@ -83,6 +85,12 @@ class EvictionReports:
             "pods are"
         )
         self._send(Notice(_subject(pod), "Warning", STUCK, message, key=node))
+
+    def _vacated(self, effect: m.Vacated) -> None:
+        node = effect.node
+        message = f"Every pod that has to leave node {node.name} was told to; still terminating: {effect.terminating}"
+        logger.info("%s", message)
+        self._send(Notice(Subject("Node", node.name, node.uid), "Normal", ISSUED, message))
 
     def _failed(self, effect: m.EvictionFailed) -> None:
         if effect.outcome is Outcome.BUDGET:
