@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from taintkeeper.cluster.custom_kind import CustomKind
 from taintkeeper.cluster.wire.common import Meta, Wire
 from taintkeeper.cluster.wire.selectors import SelectorWire, to_selector
 from taintkeeper.cluster.wire.statuses import StatusConditionWire, decode_conditions, encode_conditions, spec_fault
@@ -94,6 +95,9 @@ def encode_rule_status(status: RuleStatus) -> dict[str, Any]:
         "heldBack": status.held_back,
         "conditions": encode_conditions(status.conditions, status.generation),
     }
+
+
+RULES: CustomKind[RuleSeen, RuleStatus] = CustomKind("nodetaintrules", decode_rule, encode_rule_status)
 
 
 def _read_spec(name: str, raw: msgspec.Raw) -> tuple[Rule | None, str]:

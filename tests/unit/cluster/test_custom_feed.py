@@ -1,4 +1,4 @@
-"""The view of rules: what Kopf tells, made complete by lists of our own."""
+"""The view of objects of our own kinds, rules here: what Kopf tells, made complete by lists of our own."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from taintkeeper.cluster.client import Reply
-from taintkeeper.cluster.rule_feed import RuleFeed
+from taintkeeper.cluster.custom_feed import CustomFeed, CustomListener
+from taintkeeper.cluster.rule_wire import RULES
+from taintkeeper.core.rules import RuleSeen
 from tests.rule_specs import spec
 from tests.unit.cluster import wires
 from tests.unit.cluster.scripted_api import LOST, Answer, Late, ScriptedApi, Sent, page, reply
@@ -40,15 +42,14 @@ class FeedBench:
         self.api = ScriptedApi(*script, forever=forever or rules("a", "b"), meanwhile=self._tell)
         self.told: list[str] = []
         self._during = during or {}
-        self.feed = RuleFeed(
-            self.api,
-            Random(0),
+        listener: CustomListener[RuleSeen] = CustomListener(
             seen=lambda rule: self.told.append(f"seen {rule.name}"),
             gone=lambda name: self.told.append(f"gone {name}"),
             listed=lambda: self.told.append("listed"),
             defined=lambda defined: self.told.append("defined" if defined else "not defined"),
             failed=lambda _: self.told.append("failed"),
         )
+        self.feed = CustomFeed(self.api, RULES, listener, Random(0))
 
     def _tell(self, _: Sent) -> None:
         for each in self._during.get(len(self.api.sent), ()):

@@ -1,4 +1,4 @@
-"""Rules as the operator sees them: through Kopf at once, through lists of our own in any case."""
+"""Objects of our own kinds, rules here, as they are seen: through Kopf at once, through our own lists in any case."""
 
 import asyncio
 import logging
@@ -12,13 +12,13 @@ from uuid import uuid4
 import kopf
 import pytest
 
-from taintkeeper import handlers, rule_handlers
-from taintkeeper.cluster import rule_feed
+from taintkeeper import custom_handlers, handlers
+from taintkeeper.cluster import custom_feed, rule_wire
 from taintkeeper.cluster.client import ApiClient
 from taintkeeper.cluster.credentials import Credentials, load_credentials
-from taintkeeper.cluster.rule_feed import RuleFeed
-from taintkeeper.cluster.rule_writer import ApiRuleWriter
-from taintkeeper.core.rules import RuleCondition, RuleSeen, RuleStatus, WriteRuleStatus
+from taintkeeper.cluster.custom_feed import CustomFeed, CustomListener
+from taintkeeper.cluster.custom_writer import ApiCustomWriter
+from taintkeeper.core.rules import RuleCondition, RuleSeen, RuleStatus
 from testbed import Cluster
 from testbed.client import until
 from tests.cluster.rule_definition import RULES, Definition, rule
@@ -36,18 +36,14 @@ class Eyes:
         self.rules: dict[str, RuleSeen] = {}
         self.lists = 0
         self.defined: list[bool] = []
-        self.feed = RuleFeed(
-            self.client,
-            Random(0),
-            seen=self._see,
-            gone=self._drop,
-            listed=self._count,
-            defined=self.defined.append,
-            failed=lambda _: None,
+        listener = CustomListener(
+            seen=self._see, gone=self._drop, listed=self._count, defined=self.defined.append, failed=lambda _: None
         )
+        self.feed = CustomFeed(self.client, rule_wire.RULES, listener, Random(0))
 
-    def rule_event(self, event: kopf.RawEvent) -> None:
+    def custom_event(self, resource: str, event: kopf.RawEvent) -> None:
         """Take in an event of a rule."""
+        assert resource == RULES
         self.events.append((str(event["type"]), event["object"]["metadata"]["name"]))
         self.feed.take(event)
 
@@ -80,7 +76,7 @@ async def watching(cluster: Cluster) -> AsyncIterator[Eyes]:
     async def node(event: kopf.RawEvent, **_: Any) -> None:
         eyes.nodes.add(event["object"]["metadata"]["name"])
 
-    rule_handlers.register(registry)
+    custom_handlers.register(registry, [RULES])
     settings = kopf.OperatorSettings()
     handlers.configure(settings, lambda _: None)
     stop = asyncio.Event()
@@ -114,7 +110,7 @@ def name() -> str:
 async def test_without_the_definition_the_rest_goes_on_and_rules_are_noticed_once_it_is_installed(
     world: World, cluster: Cluster, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(rule_feed, "SWEEP_SECONDS", 0.5)
+    monkeypatch.setattr(custom_feed, "SWEEP_SECONDS", 0.5)
     definition = Definition(cluster, world.kube)
     await definition.remove()
     with caplog.at_level(logging.WARNING):
@@ -158,13 +154,11 @@ async def test_a_status_is_written_and_read_back_and_is_no_new_generation(
         RuleCondition(type_, "True", "Fine", "All is well.", 1767225600.0) for type_ in ("Accepted", "Active")
     )
     first, second = RuleStatus(1, 10, 1, 2, 3, conditions), RuleStatus(1, 10, 0, 3, 0, conditions[:1])
-    failures: list[str] = []
     async with watching(cluster) as eyes:
-        writer = ApiRuleWriter(eyes.client, lambda _, why: failures.append(why))
+        writer = ApiCustomWriter(eyes.client)
         for status in (first, second):
-            assert (await writer.write_status(WriteRuleStatus(name, status))).done
+            assert await writer.write_status(rule_wire.RULES, name, status)
             await until(partial(eyes.has_status, name, status))
-        assert failures == []
         assert (await world.kube.get(RULES, "", name))["metadata"]["generation"] == 1
         await world.kube.delete(RULES, "", name)
-        assert (await writer.write_status(WriteRuleStatus(name, first))).done
+        assert await writer.write_status(rule_wire.RULES, name, first)
