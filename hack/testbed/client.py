@@ -29,6 +29,7 @@ PREFIXES = {
     "pods": "/api/v1",
     "events": "/api/v1",
     "namespaces": "/api/v1",
+    "persistentvolumes": "/api/v1",
     "serviceaccounts": "/api/v1",
     "leases": "/apis/coordination.k8s.io/v1",
     "poddisruptionbudgets": "/apis/policy/v1",

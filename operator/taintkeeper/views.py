@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from taintkeeper.cluster.client import ApiClient
 from taintkeeper.cluster.leases import LEASES
 from taintkeeper.cluster.node_feed import NodeFeed
+from taintkeeper.cluster.policy_wire import decode_namespace
 from taintkeeper.cluster.reflector import Kind, Listener, Reflector
-from taintkeeper.cluster.wire import decode_budget, decode_pod
+from taintkeeper.cluster.wire import decode_budget, decode_local_volume, decode_pod
 from taintkeeper.core import messages as m
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.health_messages import LeaseGone, LeaseSeen
@@ -22,6 +23,12 @@ NODES = "nodes"
 PODS: Kind[str, Pod] = Kind("pods", "/api/v1/pods", decode_pod, lambda pod: pod.ref.uid)
 BUDGETS: Kind[tuple[str, str], Budget] = Kind(
     "poddisruptionbudgets", "/apis/policy/v1/poddisruptionbudgets", decode_budget, lambda budget: budget.key
+)
+NAMESPACES: Kind[str, tuple[str, Mapping[str, str]]] = Kind(
+    "namespaces", "/api/v1/namespaces", decode_namespace, lambda found: found[0]
+)
+VOLUMES: Kind[str, tuple[str, tuple[str, str] | None]] = Kind(
+    "persistentvolumes", "/api/v1/persistentvolumes", decode_local_volume, lambda found: found[0]
 )
 
 
@@ -81,6 +88,8 @@ class Views:
         self._reflectors: dict[str, Reflector[Any, Any]] = {}
         self._reflect(PODS, m.PodSeen, m.PodGone)
         self._reflect(BUDGETS, m.BudgetSeen, lambda key: m.BudgetGone(*key))
+        self._reflect(NAMESPACES, lambda found: m.NamespaceSeen(*found), m.NamespaceGone)
+        self._reflect(VOLUMES, lambda found: m.VolumeSeen(*found), m.VolumeGone)
         self._reflect(LEASES, lambda lease: LeaseSeen(lease.node, lease.renewed), LeaseGone)
 
     def tasks(self) -> Mapping[str, Callable[[], Any]]:

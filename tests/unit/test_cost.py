@@ -48,7 +48,8 @@ class Stack:
         for each in range(nodes):
             self._views.node_seen(decode_node(msgspec.json.encode(node(f"n{each}", 1))))
         self._list("leases", (lease(f"n{each}", 1) for each in range(nodes)))
-        self._list("poddisruptionbudgets", ())
+        for resource in ("poddisruptionbudgets", "namespaces", "persistentvolumes"):
+            self._list(resource, ())
         self._list("pods", (pod(f"p{each}", f"n{each % nodes}", 1) for each in range(pods)))
         self._views._note("nodes", True)
 

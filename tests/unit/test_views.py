@@ -11,7 +11,19 @@ from typing import Any
 import pytest
 
 from taintkeeper.core.health_messages import LeaseGone, LeaseSeen
-from taintkeeper.core.messages import BudgetGone, BudgetSeen, Knowledge, NodeGone, NodeSeen, PodGone, PodSeen
+from taintkeeper.core.messages import (
+    BudgetGone,
+    BudgetSeen,
+    Knowledge,
+    NamespaceGone,
+    NamespaceSeen,
+    NodeGone,
+    NodeSeen,
+    PodGone,
+    PodSeen,
+    VolumeGone,
+    VolumeSeen,
+)
 from taintkeeper.core.objects import Node, Taint
 from taintkeeper.views import Audience, Views
 from tests.unit.cluster import wires
@@ -31,10 +43,20 @@ from tests.unit.cluster.scripted_api import (
 pytestmark = pytest.mark.looptime
 
 NODES = "nodes"
-ALL = frozenset({NODES, "pods", "poddisruptionbudgets", "leases"})
 POD, BUDGET, NODE = wires.pod(), wires.budget(), wires.node()
 LEASE = {"metadata": wires.metadata("n1", namespace="kube-node-lease"), "spec": {"renewTime": wires.BORN}}
+NAMESPACE = {"metadata": {**wires.metadata("team"), "labels": {"tier": "prod"}}}
+CLAIM = {"namespace": "team", "name": "data"}
+VOLUME = {"metadata": wires.metadata("pv"), "spec": {"local": {"path": "/mnt"}, "claimRef": CLAIM}}
 NODE_LIST = page(17, NODE)
+OBJECTS = {
+    "pods": POD,
+    "poddisruptionbudgets": BUDGET,
+    "namespaces": NAMESPACE,
+    "persistentvolumes": VOLUME,
+    "leases": LEASE,
+}
+ALL = frozenset({NODES, *OBJECTS})
 
 
 @dataclass
@@ -75,12 +97,7 @@ async def looking_at(
     as_seen: Callable[[Node], Node] = lambda node: node,
 ) -> AsyncIterator[Bench]:
     """Run the views; ``first`` is what the first requests for a resource get, if not what every later one gets."""
-    forever = {
-        NODES: then_nodes,
-        "pods": listed(POD),
-        "poddisruptionbudgets": listed(BUDGET),
-        "leases": listed(LEASE),
-    }
+    forever = {NODES: then_nodes, **{name: listed(each) for name, each in OBJECTS.items()}}
     given = {NODES: NODE_LIST, **first}
     scripts = {name: script if isinstance(script, list) else [script] for name, script in given.items()}
     api = ApiByPath(**{name: ScriptedApi(*scripts.get(name, ()), forever=each) for name, each in forever.items()})
@@ -99,33 +116,30 @@ async def looking_at(
 async def test_each_controller_is_told_of_what_it_needs() -> None:
     async with looking_at() as bench:
         await asyncio.sleep(1.0)
-    assert {type(event) for event in bench.everything.told} == {NodeSeen, PodSeen, BudgetSeen, LeaseSeen}
+    kinds = {NodeSeen, PodSeen, BudgetSeen, NamespaceSeen, VolumeSeen, LeaseSeen}
+    assert {type(event) for event in bench.everything.told} == kinds
+    assert NamespaceSeen("team", {"tier": "prod"}) in bench.everything.told
+    assert VolumeSeen("pv", ("team", "data")) in bench.everything.told
     assert {type(event) for event in bench.nodes.told} == {NodeSeen}
 
 
 @pytest.mark.reported("kubernetes/kubernetes#26511")
 @pytest.mark.parametrize("late", sorted(ALL))
 async def test_nothing_is_relied_on_before_everything_that_it_rests_on_is_listed(late: str) -> None:
-    answers: dict[str, Answer] = {
-        NODES: NODE_LIST,
-        "pods": listed(POD),
-        "poddisruptionbudgets": listed(BUDGET),
-        "leases": listed(LEASE),
-    }
+    answers: dict[str, Answer] = {NODES: NODE_LIST, **{name: listed(each) for name, each in OBJECTS.items()}}
     async with looking_at({late: Late(30.0, answers[late])}) as bench:
         await asyncio.sleep(60.0)
     assert bench.everything.fresh == [(30.0, True)]
-    assert bench.everything.known == 4
+    assert bench.everything.known == 6
     assert bench.nodes.fresh == [(30.0 if late == NODES else 0.0, True)]
 
 
-@pytest.mark.parametrize("broken", ["pods", "poddisruptionbudgets", "leases"])
+@pytest.mark.parametrize("broken", OBJECTS)
 @pytest.mark.parametrize("how", [LOST, error(500), error(410), b"garbage\n"], ids=["lost", "500", "410", "garbage"])
 async def test_as_soon_as_one_watch_breaks_nothing_that_rests_on_it_is_relied_on(
     broken: str, how: bytes | Exception
 ) -> None:
-    thing = {"pods": POD, "leases": LEASE}.get(broken, BUDGET)
-    async with looking_at({broken: listed(thing, then=(60.0, how))}) as bench:
+    async with looking_at({broken: listed(OBJECTS[broken], then=(60.0, how))}) as bench:
         await asyncio.sleep(59.0)
         assert bench.views.stale() == []
         await asyncio.sleep(61.0)
@@ -185,17 +199,14 @@ async def test_what_is_stale_is_named() -> None:
 
 
 async def test_what_vanishes_is_told() -> None:
-    vanishing = {
-        "pods": listed(POD, then=(1.0, line("DELETED", POD))),
-        "poddisruptionbudgets": listed(BUDGET, then=(1.0, line("DELETED", BUDGET))),
-        "leases": listed(LEASE, then=(1.0, line("DELETED", LEASE))),
-    }
+    vanishing = {name: listed(each, then=(1.0, line("DELETED", each))) for name, each in OBJECTS.items()}
     async with looking_at(vanishing) as bench:
         await asyncio.sleep(0.5)
         bench.views.node_event({"type": "DELETED", "object": NODE})
         await asyncio.sleep(5.0)
-    assert bench.everything.told[-4] == NodeGone("n1")
-    assert set(bench.everything.told[-3:]) == {PodGone("p1-uid"), BudgetGone("default", "b1"), LeaseGone("n1")}
+    gone = [PodGone("p1-uid"), BudgetGone("default", "b1"), NamespaceGone("team"), VolumeGone("pv"), LeaseGone("n1")]
+    assert bench.everything.told[-6] == NodeGone("n1")
+    assert set(bench.everything.told[-5:]) == set(gone)
     assert bench.nodes.told[-1] == NodeGone("n1")
 
 
@@ -212,7 +223,7 @@ async def test_it_knows_when_each_resource_was_last_heard_of() -> None:
     async with looking_at({NODES: Late(3.0, NODE_LIST), "pods": Late(5.0, listed(POD))}) as bench:
         assert set(bench.views.last_heard().values()) == {float("-inf")}
         await asyncio.sleep(10.0)
-        assert bench.views.last_heard() == {"nodes": 3.0, "pods": 5.0, "poddisruptionbudgets": 0.0, "leases": 0.0}
+        assert bench.views.last_heard() == {**dict.fromkeys(ALL, 0.0), "nodes": 3.0, "pods": 5.0}
 
 
 async def test_only_what_somebody_needs_is_watched() -> None:

@@ -56,6 +56,15 @@ EVENTS = Kind(group="", version="v1", plural="events", kind="Event", short_names
 NAMESPACES = Kind(
     group="", version="v1", plural="namespaces", kind="Namespace", namespaced=False, status=True, short_names=("ns",)
 )
+PERSISTENT_VOLUMES = Kind(
+    group="",
+    version="v1",
+    plural="persistentvolumes",
+    kind="PersistentVolume",
+    namespaced=False,
+    status=True,
+    short_names=("pv",),
+)
 SERVICE_ACCOUNTS = Kind(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount", short_names=("sa",))
 LEASES = Kind(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 BUDGETS = Kind(
@@ -150,6 +159,7 @@ STORED = (
     PODS,
     EVENTS,
     NAMESPACES,
+    PERSISTENT_VOLUMES,
     SERVICE_ACCOUNTS,
     LEASES,
     BUDGETS,

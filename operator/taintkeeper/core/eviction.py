@@ -3,13 +3,14 @@
 It joins what is known of nodes and pods with the queue of pods that must leave.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 
 from taintkeeper.core import messages as m
 from taintkeeper.core.deadlines import Place, deadline
 from taintkeeper.core.eviction_queue import EvictionOptions, EvictionQueue
 from taintkeeper.core.first_seen import arrived
+from taintkeeper.core.local_claims import LocalClaims
 from taintkeeper.core.memory import MemoryKeeper
 from taintkeeper.core.objects import Node, Pod
 from taintkeeper.core.policies import PolicyGone, PolicySeen, PolicyWritten, TaintPattern
@@ -31,10 +32,14 @@ class EvictionEngine:
         self._zones = StandingZones(options.rates)
         self._pods: dict[str, Pod] = {}
         self._pods_of: dict[str, set[str]] = {}
+        self._claims = LocalClaims()
+        self._unjudged: set[str] = set()
 
     def handle(self, event: m.EvictionInput, now: float) -> list[m.EvictionEffect]:
         """Take in one event at the time ``now``; return what is to be done, in this order."""
         self._take_in(event, now)
+        if self.queue.fresh and self._unjudged:
+            self._judge_namespaces(now)
         for name in self._zones.judge(now):
             self._judge_all(name, now)
         self.queue.advance(now)
@@ -76,8 +81,10 @@ class EvictionEngine:
                 self._zones.listed = self._zones.listed or fresh
             case m.Woke():
                 pass
-            case PolicySeen() | PolicyGone() | m.NamespaceSeen() | m.NamespaceGone():
+            case PolicySeen() | PolicyGone():
                 self._policies_changed(event, now)
+            case m.NamespaceSeen() | m.NamespaceGone() | m.VolumeSeen() | m.VolumeGone():
+                self._surroundings_changed(event, now)
             case _:
                 self._answered(event, now)
 
@@ -89,12 +96,19 @@ class EvictionEngine:
             case PolicyGone(name):
                 self._judge_taints(self.policies.drop(name), now)
                 self._reporter.drop(name)
+
+    def _surroundings_changed(self, event: m.SurroundingsInput, now: float) -> None:
+        match event:
             case m.NamespaceSeen(name, labels):
                 if self.policies.see_namespace(name, labels):
-                    self._judge_namespace(name, now)
+                    self._unjudged.add(name)
             case m.NamespaceGone(name):
                 if self.policies.forget_namespace(name):
-                    self._judge_namespace(name, now)
+                    self._unjudged.add(name)
+            case m.VolumeSeen(name, claim):
+                self._judge_each(self._claims.put(name, claim), now)
+            case m.VolumeGone(name):
+                self._judge_each(self._claims.drop(name), now)
 
     def _answered(self, event: m.Answered, now: float) -> None:
         match event:
@@ -141,11 +155,13 @@ class EvictionEngine:
             self._forget_place(known)
         pod = self._pods[uid] = arrived(pod, known, now=now)
         self._pods_of.setdefault(pod.node, set()).add(uid)
+        self._claims.use(pod)
         self._judge(pod, now)
 
     def _pod_gone(self, uid: str) -> None:
         if pod := self._pods.pop(uid, None):
             self._forget_place(pod)
+            self._claims.forget(pod)
         self.queue.gone(uid)
 
     def _forget_place(self, pod: Pod) -> None:
@@ -156,7 +172,10 @@ class EvictionEngine:
 
     def _judge_all(self, node: str, now: float) -> None:
         # Sorted, since the order of a set differs from run to run and effects must not.
-        for uid in sorted(self._pods_of.get(node, ())):
+        self._judge_each(sorted(self._pods_of.get(node, ())), now)
+
+    def _judge_each(self, uids: Iterable[str], now: float) -> None:
+        for uid in uids:
             self._judge(self._pods[uid], now)
 
     def _judge_taints(self, patterns: Sequence[TaintPattern], now: float) -> None:
@@ -164,20 +183,23 @@ class EvictionEngine:
         for name in self._nodes.reconsider(patterns, now):
             self._judge_all(name, now)
 
-    def _judge_namespace(self, namespace: str, now: float) -> None:
-        """Judge the pods of a namespace where any taint may have them leave: its labels have changed."""
+    def _judge_namespaces(self, now: float) -> None:
+        """Judge the pods of namespaces whose labels have changed where any taint may have them leave.
+
+        Of a list, all are judged at its end at once: there may be thousands.
+        """
         for node in self._nodes.nodes():
             if any(self.policies.acts(taint) for taint in node.taints):
-                for uid in sorted(self._pods_of.get(node.name, ())):
-                    if self._pods[uid].ref.namespace == namespace:
-                        self._judge(self._pods[uid], now)
+                uids = sorted(self._pods_of.get(node.name, ()))
+                self._judge_each((uid for uid in uids if self._pods[uid].ref.namespace in self._unjudged), now)
+        self._unjudged.clear()
 
     def _judge(self, pod: Pod, now: float) -> None:
         known = self._nodes.get(pod.node)
         found = None
         if known is not None:
             place = Place(known.node, known.memory, self._zones.pauses(known.node.zone))
-            found = deadline(pod, place, self.policies, now=now)
+            found = deadline(self._claims.complete(pod), place, self.policies, now=now)
         if found is None:
             self.queue.unwant(pod)
         else:

@@ -75,6 +75,24 @@ class NamespaceGone:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeSeen:
+    """A PersistentVolume was listed, added or modified.
+
+    ``claim`` is namespace and name of the claim whose data it has on a node, None where there is none.
+    """
+
+    name: str
+    claim: tuple[str, str] | None
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeGone:
+    """A PersistentVolume was deleted."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Knowledge:
     """Whether what has been seen can be acted on: everything is listed, and the watches are alive."""
 
@@ -131,9 +149,20 @@ class NodeWritten:
 
 
 Answered = EvictionAnswered | NodeRead | NodeUnread | NodeWritten | PolicyWritten
-PolicyInput = PolicySeen | PolicyGone | NamespaceSeen | NamespaceGone
+PolicyInput = PolicySeen | PolicyGone
+SurroundingsInput = NamespaceSeen | NamespaceGone | VolumeSeen | VolumeGone
 EvictionInput = (
-    NodeSeen | NodeGone | PodSeen | PodGone | BudgetSeen | BudgetGone | PolicyInput | Knowledge | Woke | Answered
+    NodeSeen
+    | NodeGone
+    | PodSeen
+    | PodGone
+    | BudgetSeen
+    | BudgetGone
+    | PolicyInput
+    | SurroundingsInput
+    | Knowledge
+    | Woke
+    | Answered
 )
 TaintInput = NodeSeen | NodeGone | Knowledge | Woke | NodeWritten
 

@@ -111,7 +111,8 @@ class Pod:
     """A pod as it was last seen. ``bound`` is when it came to its node, in seconds since the epoch.
 
     ``delete_by`` is when a pod that is being deleted should be gone, its grace period over, in seconds since the epoch.
-    ``traits`` are what may exempt it from eviction; ``grace`` is its own ``terminationGracePeriodSeconds``.
+    ``traits`` are what may exempt it from eviction; ``grace`` is its own ``terminationGracePeriodSeconds``; ``claims``
+    are the names of the PersistentVolumeClaims that it uses.
     ``version`` is its resourceVersion: a number that grows with every change (KEP-5504), zero where it is not known.
     """
 
@@ -130,6 +131,7 @@ class Pod:
     labels: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     traits: Traits = NO_TRAITS
     grace: int | None = None
+    claims: tuple[str, ...] = ()
 
     @property
     def terminal(self) -> bool:

@@ -32,7 +32,12 @@ def test_a_pod_is_read_with_all_that_decisions_rest_on() -> None:
     ]
     pod = pod_with(
         meta={"labels": {"app": "web"}},
-        spec={"tolerations": tolerations, "priority": 1000, "priorityClassName": "high"},
+        spec={
+            "tolerations": tolerations,
+            "priority": 1000,
+            "priorityClassName": "high",
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "db"}}],
+        },
         status={"conditions": [condition("PodScheduled", at=EARLY), condition("Ready", at=LATE)]},
     )
     assert (pod.ref, pod.version) == (PodRef("default", "p1", "p1-uid"), 17)
@@ -43,6 +48,7 @@ def test_a_pod_is_read_with_all_that_decisions_rest_on() -> None:
     )
     assert (pod.ready, pod.critical, pod.deleting, pod.mirror, pod.terminal) == (True, False, False, False, False)
     assert pod.labels == {"app": "web"}
+    assert pod.claims == ("db",)
 
 
 @pytest.mark.parametrize(

@@ -340,7 +340,8 @@ def test_it_asks_for_the_permissions_that_it_needs() -> None:
         "create pods/eviction",
         "delete pods",
         "get nodes",
-        *("list nodes", "list poddisruptionbudgets.policy", "list pods"),
+        *("list namespaces", "list nodes", "list persistentvolumes", "list poddisruptionbudgets.policy", "list pods"),
         *("patch nodes", "patch pods/status"),
-        *("watch nodes", "watch poddisruptionbudgets.policy", "watch pods"),
+        *("watch namespaces", "watch nodes", "watch persistentvolumes", "watch poddisruptionbudgets.policy"),
+        "watch pods",
     ]

@@ -13,11 +13,14 @@ from taintkeeper.core.messages import (
     Delete,
     Evict,
     Evicted,
+    Knowledge,
     NamespaceSeen,
     NodeSeen,
     PodSeen,
     Rehearsed,
     Skipped,
+    VolumeGone,
+    VolumeSeen,
 )
 from taintkeeper.core.objects import NO_SCHEDULE, Taint
 from taintkeeper.core.policies import Mode, PolicyGone, TaintPattern, WritePolicyStatus
@@ -275,6 +278,42 @@ def test_a_policy_for_namespaces_waits_until_theirs_is_known() -> None:
     assert (bench.posts(), [effect.reason for _, effect in bench.of(Skipped)]) == ([], ["namespace-unknown"])
     bench.tell(NamespaceSeen("default", {"team": "b"}))
     assert bench.times() == [10.0]
+
+
+def test_nothing_is_decided_by_a_namespace_before_everything_is_known() -> None:
+    ignoring = seen(policy(namespaces=Selector((("team", "a"),)), mode=Mode.IGNORE))
+    bench = EvictionBench(ignoring, PodSeen(pod("p1")), TAINTED, fresh=False)
+    bench.tell(NamespaceSeen("default", {"team": "b"}), NamespaceSeen("default", {"team": "a"}))
+    bench.tell(Knowledge(True))
+    bench.run_until(10.0)
+    assert bench.posts() == []
+    bench.tell(Knowledge(False), NamespaceSeen("default", {"team": "b"}))
+    bench.run_until(20.0)
+    assert bench.posts() == []
+    bench.tell(Knowledge(True))
+    assert bench.times() == [20.0]
+
+
+@pytest.mark.reported("kubernetes/kubernetes#115779")
+def test_a_pod_with_a_claim_bound_to_a_local_volume_has_its_data_on_the_node() -> None:
+    keeping = seen(policy(ignored=frozenset({Trait.LOCAL_STORAGE})))
+    volume = VolumeSeen("pv", ("default", "data"))
+    bench = EvictionBench(keeping, volume, PodSeen(pod("p1", claims=("data",))), TAINTED)
+    bench.run_until(10.0)
+    assert (bench.posts(), [effect.reason for _, effect in bench.of(Skipped)]) == ([], ["local-storage"])
+    bench.tell(VolumeSeen("pv", None))
+    assert bench.times() == [10.0]
+
+
+def test_a_claim_that_is_bound_while_its_pod_waits_counts_at_once() -> None:
+    keeping = seen(policy(ignored=frozenset({Trait.LOCAL_STORAGE})))
+    bench = EvictionBench(keeping, PodSeen(pod("p1", lasting("foo", 60), claims=("data",))), TAINTED)
+    bench.run_until(10.0)
+    bench.tell(VolumeSeen("pv", ("default", "data")))
+    bench.run_until(100.0)
+    assert bench.posts() == []
+    bench.tell(VolumeGone("pv"))
+    assert bench.times() == [100.0]
 
 
 def test_the_status_of_a_policy_tells_its_numbers() -> None:

@@ -10,12 +10,14 @@ from taintkeeper.cluster.wire.memory import FIRST_SEEN_ANNOTATION, decode_first_
 from taintkeeper.cluster.wire.nodes import decode_node, encode_taint
 from taintkeeper.cluster.wire.pods import decode_pod
 from taintkeeper.cluster.wire.times import moment, timestamp
+from taintkeeper.cluster.wire.traits import decode_local_volume
 
 __all__ = [
     "FIRST_SEEN_ANNOTATION",
     "Shared",
     "decode_budget",
     "decode_first_seen",
+    "decode_local_volume",
     "decode_node",
     "decode_pod",
     "encode_first_seen",

@@ -6,7 +6,7 @@ import msgspec
 
 from taintkeeper.cluster.wire.common import ConditionWire, Meta, Shared, Wire, decode_labels
 from taintkeeper.cluster.wire.times import Time, moment
-from taintkeeper.cluster.wire.traits import OwnerWire, VolumeWire, pod_traits
+from taintkeeper.cluster.wire.traits import OwnerWire, VolumeWire, pod_claims, pod_traits
 from taintkeeper.core.objects import Pod, PodRef, Toleration
 from taintkeeper.core.order import CRITICAL_CLASSES
 
@@ -91,6 +91,7 @@ def decode_pod(raw: bytes | msgspec.Raw) -> Pod:
         labels=_labels(meta.labels),
         grace=spec.termination_grace_period_seconds,
         traits=pod_traits(meta.annotations, meta.owner_references, spec.volumes),
+        claims=pod_claims(meta.name, spec.volumes),
     )
 
 

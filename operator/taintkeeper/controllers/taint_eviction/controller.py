@@ -25,6 +25,10 @@ PERMISSIONS = (
     Permission("patch", "pods", subresource="status"),
     Permission("list", "poddisruptionbudgets", group="policy"),
     Permission("watch", "poddisruptionbudgets", group="policy"),
+    Permission("list", "namespaces"),
+    Permission("watch", "namespaces"),
+    Permission("list", "persistentvolumes"),
+    Permission("watch", "persistentvolumes"),
 )
 
 ReadNode = Callable[[str], Awaitable[m.NodeRead | m.NodeUnread]]
@@ -32,10 +36,10 @@ ReadNode = Callable[[str], Awaitable[m.NodeRead | m.NodeUnread]]
 
 
 class TaintEviction:
-    """Feed it with what is seen of nodes, pods and budgets: it evicts, remembers and reports."""
+    """Feed it with what is seen of all its resources: it evicts, remembers and reports."""
 
     permissions = PERMISSIONS
-    resources = frozenset({"nodes", "pods", "poddisruptionbudgets"})
+    resources = frozenset({"nodes", "pods", "poddisruptionbudgets", "namespaces", "persistentvolumes"})
 
     def __init__(self, options: EvictionOptions, around: Surroundings, read_node: ReadNode) -> None:
         self._writer = around.writer
