@@ -22,11 +22,11 @@ class _Imagined:
 class DryWriter:
     """Writes nothing, answers as if it had, and shows nodes as they would be then.
 
-    Feed it with what is seen of nodes, pods and budgets. ``echo`` is told of every node that would have changed, as a
-    watch would tell.
+    Feed it with what is seen of nodes, pods, budgets and policies. ``echo`` is told of every node that would have
+    changed, as a watch would tell.
     """
 
-    resources = frozenset({"nodes", "pods", "poddisruptionbudgets"})
+    resources = frozenset({"nodes", "pods", "poddisruptionbudgets", "evictionpolicies"})
 
     def __init__(self, echo: Callable[[Node], None]) -> None:
         self._echo = echo

@@ -5,8 +5,8 @@ A dry run evicts nothing, so no budget's status ever shows that a disruption has
 the dry run alone.
 
 A pod counts as gone from when it was answered that it is evicted, for as long as it would be missed: until it is
-deleted or terminating in truth, which the budget's own status shows then, or until its node is there without a
-NoExecute taint, since by then whoever owns the pod would have replaced it long ago.
+deleted or terminating in truth, which the budget's own status shows then, or until its node is there without a taint
+that evicts, since by then whoever owns the pod would have replaced it long ago.
 """
 
 from collections import Counter
@@ -15,10 +15,12 @@ from dataclasses import dataclass
 from taintkeeper.core import messages as m
 from taintkeeper.core.answers import CAUSE_DISRUPTION_BUDGET, Answer
 from taintkeeper.core.budgets import Budget, BudgetBook
-from taintkeeper.core.objects import NO_EXECUTE, Pod, PodRef
+from taintkeeper.core.objects import Pod, PodRef, Taint
+from taintkeeper.core.policies import PolicyGone, PolicySeen
+from taintkeeper.core.policy_book import PolicyBook
 
 BudgetKey = tuple[str, str]
-Seen = m.NodeSeen | m.NodeGone | m.PodSeen | m.PodGone | m.BudgetSeen | m.BudgetGone | m.Knowledge
+Seen = m.NodeSeen | m.NodeGone | m.PodSeen | m.PodGone | m.BudgetSeen | m.BudgetGone | m.PolicyInput | m.Knowledge
 
 ACCEPTED = Answer(201)
 
@@ -33,7 +35,7 @@ class _Absence:
 
 
 class ShadowBudgets:
-    """Feed it with what is seen of nodes, pods and budgets, and it answers evictions as the API server would.
+    """Feed it with what is seen of nodes, pods, budgets and policies, and it answers evictions as the API server would.
 
     The order of its checks is that of ``EvictionREST.Create`` in kubernetes/kubernetes
     ``pkg/registry/core/pod/storage/eviction.go``. What a webhook or a terminating namespace would say, it cannot know.
@@ -41,6 +43,8 @@ class ShadowBudgets:
 
     def __init__(self) -> None:
         self._budgets = BudgetBook()
+        self._policies = PolicyBook()
+        self._taints: dict[str, tuple[Taint, ...]] = {}
         self._pods: dict[str, Pod] = {}
         self._absences: dict[str, _Absence] = {}
         self._absent_from: dict[str, set[str]] = {}
@@ -50,10 +54,11 @@ class ShadowBudgets:
         """Take in what was seen."""
         match event:
             case m.NodeSeen(node):
-                if all(taint.effect != NO_EXECUTE for taint in node.taints):
-                    self._return_to(node.name)
+                self._taints[node.name] = node.taints
+                self._look_at(node.name)
             case m.NodeGone(name):
-                self._return_to(name)
+                self._taints.pop(name, None)
+                self._look_at(name)
             case m.PodSeen(pod):
                 self._pod_seen(pod)
             case m.PodGone(uid):
@@ -63,6 +68,12 @@ class ShadowBudgets:
                 self._budgets.put(budget)
             case m.BudgetGone(namespace, name):
                 self._budgets.drop(namespace, name)
+            case PolicySeen():
+                self._policies.put(event)
+                self._look_at(*self._absent_from)
+            case PolicyGone(name):
+                self._policies.drop(name)
+                self._look_at(*self._absent_from)
             case m.Knowledge():
                 pass
 
@@ -115,9 +126,12 @@ class ShadowBudgets:
             absence.counted = pod.ready
             self._missing[absence.budget] += 1 if pod.ready else -1
 
-    def _return_to(self, node: str) -> None:
-        for uid in tuple(self._absent_from.get(node, ())):
-            self._return(uid)
+    def _look_at(self, *nodes: str) -> None:
+        """Have the pods of nodes without a taint that evicts count as replaced."""
+        for node in nodes:
+            if not any(self._policies.acts(taint) for taint in self._taints.get(node, ())):
+                for uid in tuple(self._absent_from.get(node, ())):
+                    self._return(uid)
 
     def _return(self, uid: str) -> None:
         absence = self._absences.pop(uid, None)

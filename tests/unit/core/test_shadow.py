@@ -9,8 +9,10 @@ from taintkeeper.core.answers import Answer, Outcome, classify
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.messages import BudgetGone, BudgetSeen, Knowledge, NodeGone, NodeSeen, PodGone, PodSeen
 from taintkeeper.core.objects import NO_SCHEDULE, Pod, PodRef, Taint
+from taintkeeper.core.policies import Mode, PolicyGone, TaintPattern
 from taintkeeper.core.shadow import Seen, ShadowBudgets
 from tests.unit.core.builders import EVERYTHING, FOO, node, pod
+from tests.unit.core.policy_bench import policy, seen
 
 ACCEPTED = Answer(201)
 
@@ -121,6 +123,11 @@ def test_each_budget_has_a_count_of_its_own() -> None:
 
 
 FIRST, SECOND = pod("p0"), pod("p1")
+SCHEDULING = node("n1", Taint("foo", NO_SCHEDULE))
+EVICTS, KEEPS = (
+    seen(policy(taints=(TaintPattern("foo", effect=NO_SCHEDULE),), mode=mode), version=version)
+    for version, mode in ((1, Mode.EVICT), (2, Mode.IGNORE))
+)
 
 
 @pytest.mark.parametrize(
@@ -137,6 +144,10 @@ FIRST, SECOND = pod("p0"), pod("p1")
         pytest.param([NodeSeen(node("n1"))], 201, id="its node has no taint any more"),
         pytest.param([NodeSeen(node("n1", Taint("foo", NO_SCHEDULE)))], 201, id="its node has no NoExecute taint"),
         pytest.param([NodeGone("n1")], 201, id="its node goes"),
+        pytest.param([EVICTS, NodeSeen(SCHEDULING)], 429, id="its node has another taint by which a policy evicts"),
+        pytest.param([NodeSeen(SCHEDULING), EVICTS], 201, id="a policy comes too late"),
+        pytest.param([EVICTS, NodeSeen(SCHEDULING), PolicyGone("p")], 201, id="that policy goes"),
+        pytest.param([EVICTS, NodeSeen(SCHEDULING), KEEPS], 201, id="that policy lets pods stay"),
     ],
 )
 def test_a_pod_counts_as_gone_until_its_budget_or_its_owner_would_have_made_up_for_it(
