@@ -1,7 +1,7 @@
 """Kopf's entry points: ``kopf run -m taintkeeper.handlers`` does the same as ``taintkeeper run``.
 
-Nodes come through Kopf; it never writes to them. What Kopf would do by default and must not do here is decided in
-:func:`configure`, each with its reason.
+Nodes, and objects of our own kinds, come through Kopf; it never writes to them. What Kopf would do by default and must
+not do here is decided in :func:`configure`, each with its reason.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Any
 
 import kopf
 
+from taintkeeper import custom_handlers
 from taintkeeper.cluster.credentials import Credentials, CredentialsError, load_credentials
 from taintkeeper.runtime import Taintkeeper
 from taintkeeper.serving import AddressError
@@ -121,6 +122,7 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
             memo.fatal = str(error)
             raise kopf.PermanentError(memo.fatal) from error
         raise
+    custom_handlers.register(REGISTRY, runtime.customs)
     runtime.serve()
     memo.runtime = runtime
 

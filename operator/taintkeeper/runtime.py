@@ -18,6 +18,7 @@ from taintkeeper.cluster.access import Permission
 from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.credentials import Credentials
+from taintkeeper.cluster.custom_writer import ApiCustomWriter, DryCustomWriter
 from taintkeeper.cluster.dry_writer import DryWriter
 from taintkeeper.cluster.events import EventSink, Notice
 from taintkeeper.cluster.status_writer import ApiStatusWriter, DryStatusWriter, StatusWriter
@@ -69,6 +70,7 @@ class Taintkeeper:
         self._missing: str | None = "not checked yet"
         around = Surroundings(
             writer=self._writer,
+            custom_writer=DryCustomWriter() if settings.dry_run else ApiCustomWriter(self._client),
             send=self._send,
             registry=self._metrics.registry,
             clock=self._clock,
@@ -150,6 +152,15 @@ class Taintkeeper:
         self._views.node_event(event)
         self._rivals.node_event(event)
 
+    @property
+    def customs(self) -> list[str]:
+        """The resources of our own kinds that Kopf is to watch."""
+        return self._views.customs
+
+    def custom_event(self, resource: str, event: Mapping[str, Any]) -> None:
+        """Take in a watch event of an object of one of these kinds, as Kopf hands it to its handlers."""
+        self._views.custom_event(resource, event)
+
     def interrupted(self, interrupted: bool) -> None:
         """Note that Kopf's watch of nodes fails, or works again."""
         self._views.interrupted(interrupted)
@@ -227,7 +238,8 @@ class Taintkeeper:
 
     def _watch_failed(self, resource: str, why: str) -> None:
         self._metrics.watch_failed(resource)
-        logger.warning("%s cannot be watched, nothing is decided meanwhile: %s", resource, why)
+        follows = "nothing is decided meanwhile" if resource in self._views.stale() else "what was known stays good"
+        logger.warning("%s cannot be watched, %s: %s", resource, follows, why)
 
     def _spawn(self, work: Coroutine[Any, Any, None], name: str) -> None:
         task = asyncio.get_running_loop().create_task(work, name=name)

@@ -3,21 +3,29 @@
 A controller is told that its knowledge is fresh only while all that it rests on is listed completely and watched.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from random import Random
 from typing import Any, Protocol
 
 from taintkeeper.cluster.client import ApiClient
+from taintkeeper.cluster.custom_feed import CustomFeed, CustomListener
+from taintkeeper.cluster.custom_kind import GROUP, CustomKind
 from taintkeeper.cluster.leases import LEASES
 from taintkeeper.cluster.node_feed import NodeFeed
 from taintkeeper.cluster.policy_wire import decode_namespace
 from taintkeeper.cluster.reflector import Kind, Listener, Reflector
+from taintkeeper.cluster.rule_wire import RULES
 from taintkeeper.cluster.wire import decode_budget, decode_local_volume, decode_pod
 from taintkeeper.core import messages as m
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.health_messages import LeaseGone, LeaseSeen
 from taintkeeper.core.objects import Node, Pod
+from taintkeeper.core.rules import RuleGone
+
+logger = logging.getLogger("taintkeeper")
 
 NODES = "nodes"
 PODS: Kind[str, Pod] = Kind("pods", "/api/v1/pods", decode_pod, lambda pod: pod.ref.uid)
@@ -91,14 +99,26 @@ class Views:
         self._reflect(NAMESPACES, lambda found: m.NamespaceSeen(*found), m.NamespaceGone)
         self._reflect(VOLUMES, lambda found: m.VolumeSeen(*found), m.VolumeGone)
         self._reflect(LEASES, lambda lease: LeaseSeen(lease.node, lease.renewed), LeaseGone)
+        self._customs: dict[str, CustomFeed[Any]] = {}
+        self._follow(RULES, RuleGone)
 
     def tasks(self) -> Mapping[str, Callable[[], Any]]:
         """Return what has to run for the views to stay up to date, by resource: functions that return coroutines."""
-        return {NODES: self._nodes.run} | {name: each.run for name, each in self._reflectors.items()}
+        others = self._reflectors | self._customs
+        return {NODES: self._nodes.run} | {name: each.run for name, each in others.items()}
 
     def node_event(self, event: Mapping[str, Any]) -> None:
         """Take in a watch event of a node, as Kopf hands it to its handlers."""
         self._nodes.take(event)
+
+    @property
+    def customs(self) -> list[str]:
+        """The resources of our own kinds that somebody needs, and Kopf is to watch."""
+        return list(self._customs)
+
+    def custom_event(self, resource: str, event: Mapping[str, Any]) -> None:
+        """Take in a watch event of an object of one of these kinds, as Kopf hands it to its handlers."""
+        self._customs[resource].take(event)
 
     def node_seen(self, node: Node) -> None:
         """Take in a node as it is now."""
@@ -116,7 +136,8 @@ class Views:
 
     def last_heard(self) -> dict[str, float]:
         """Return when anything last came from the server, by resource, on the event loop's clock."""
-        return {NODES: self._nodes.last_heard} | {name: each.last_heard for name, each in self._reflectors.items()}
+        others = self._reflectors | self._customs
+        return {NODES: self._nodes.last_heard} | {name: each.last_heard for name, each in others.items()}
 
     def unreadable(self) -> dict[str, int]:
         """Return how many objects make no sense to us and are passed over, by resource."""
@@ -129,7 +150,7 @@ class Views:
     def _reflect(self, kind: Kind[Any, Any], seen: Callable[[Any], Any], gone: Callable[[Any], Any]) -> None:
         """Watch a kind if anybody needs it; ``seen`` and ``gone`` make events of objects and keys."""
         resource = kind.resource
-        if not any(resource in audience.resources for audience in self._audiences):
+        if not self._needs(resource):
             return
         listener: Listener[Any, Any] = Listener(
             seen=lambda item: self._feed(resource, seen(item)),
@@ -138,6 +159,23 @@ class Views:
             failed=lambda why: self._failed(resource, why),
         )
         self._reflectors[resource] = Reflector(self._client, kind, listener, self._random)
+
+    def _follow(self, kind: CustomKind[Any, Any], gone: Callable[[str], Any]) -> None:
+        """Follow a kind of ours if anybody needs it; what was known of it once stays good."""
+        resource = kind.resource
+        if not self._needs(resource):
+            return
+        listener: CustomListener[Any] = CustomListener(
+            seen=partial(self._feed, resource),
+            gone=lambda name: self._feed(resource, gone(name)),
+            listed=lambda: self._note(resource, alive=True),
+            defined=partial(_tell_defined, resource),
+            failed=partial(self._failed, resource),
+        )
+        self._customs[resource] = CustomFeed(self._client, kind, listener, self._random)
+
+    def _needs(self, resource: str) -> bool:
+        return any(resource in audience.resources for audience in self._audiences)
 
     def _watched(self, resource: str, alive: bool) -> None:
         self._note(resource, alive)
@@ -152,6 +190,8 @@ class Views:
         self._nodes.hurry()
         for reflector in self._reflectors.values():
             reflector.hurry()
+        for feed in self._customs.values():
+            feed.hurry()
 
     def _note(self, resource: str, alive: bool) -> None:
         for audience in self._audiences:
@@ -161,3 +201,10 @@ class Views:
         for audience in self._audiences:
             if resource in audience.resources:
                 audience.controller.feed(event)
+
+
+def _tell_defined(resource: str, defined: bool) -> None:
+    if defined:
+        logger.info("%s.%s is defined on the API server", resource, GROUP)
+    else:
+        logger.warning("%s.%s is not defined on the API server: there are none until it is", resource, GROUP)

@@ -29,6 +29,7 @@ class Runtime:
     fails: BaseException | None = None
     elected_after = 0.0
     made: "list[Runtime]"
+    customs = ("nodetaintrules",)
 
     def __init__(self, settings: object, credentials: object) -> None:
         self.given = (settings, credentials)
@@ -71,6 +72,7 @@ def runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Runtime, "made", [], raising=False)
     monkeypatch.setattr(Runtime, "fails", None)
     monkeypatch.setattr(handlers, "Taintkeeper", Runtime)
+    monkeypatch.setattr(handlers, "REGISTRY", kopf.OperatorRegistry())
 
 
 def memo(**more: Any) -> kopf.Memo:
@@ -162,7 +164,7 @@ def test_no_last_seen_state_is_built_or_kept() -> None:
 
 @pytest.mark.reported("nolar/kopf#833")
 def test_nodes_are_watched_and_nothing_is_registered_that_writes_to_an_object() -> None:
-    registry: Any = handlers.REGISTRY
+    registry: Any = kopf.get_default_registry()
     watching = list(registry._watching._handlers)
     assert [(each.fn.__name__, each.selector.plural or each.selector.any_name) for each in watching] == [
         ("node", "nodes")
@@ -178,6 +180,8 @@ async def test_it_works_only_once_it_is_allowed_to() -> None:
     assert made.given == (SETTINGS, "credentials")
     assert made.calls == ["start", "wait", "lead", "serve"]
     assert mind.runtime is made
+    (custom,) = ENTRY.REGISTRY._watching._handlers
+    assert custom.selector.any_name == "nodetaintrules", "what the controllers need of our own kinds"
 
 
 async def test_an_address_that_is_taken_is_fatal(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import Metric
 
 from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.custom_writer import DryCustomWriter
 from taintkeeper.cluster.dry_writer import DryWriter
 from taintkeeper.cluster.status_writer import DryStatusWriter
 from taintkeeper.controllers.node_health import NodeHealth
@@ -80,6 +81,7 @@ def everything() -> CollectorRegistry:
     writer = DryWriter(lambda _: None)
     around = Surroundings(
         writer=writer,
+        custom_writer=DryCustomWriter(),
         send=print,
         registry=metrics.registry,
         clock=SteadyClock(),

@@ -22,6 +22,7 @@ import msgspec
 from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
 from taintkeeper.cluster.custom_kind import CustomKind, Seen
 from taintkeeper.cluster.listing import pages
+from taintkeeper.cluster.rest import Rest
 from taintkeeper.core.pacing import Backoff
 
 PAGE_SIZE = 500
@@ -61,6 +62,7 @@ class CustomFeed(Generic[Seen]):
         self._deleted: set[str] = set()
         self._defined: bool | None = None
         self._wanted = asyncio.Event()
+        self._rest = Rest()
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take in a watch event as Kopf has it: its type (None while Kopf lists) and the object as a dictionary."""
@@ -87,6 +89,10 @@ class CustomFeed(Generic[Seen]):
                 continue
             await asyncio.sleep(SETTLE_SECONDS)
 
+    def hurry(self) -> None:
+        """Try again now if a pause is being made: others have reached the server again."""
+        self._rest.wake()
+
     async def _sweep(self) -> None:
         failures = 0
         while True:
@@ -94,7 +100,7 @@ class CustomFeed(Generic[Seen]):
                 await self._list()
             except (UnreachableError, StatusError, msgspec.DecodeError) as error:
                 self._listener.failed(str(error))
-                await asyncio.sleep(ERROR_BACKOFF.delay(failures, self._random))
+                await self._rest.sleep(ERROR_BACKOFF.delay(failures, self._random))
                 failures += 1
             else:
                 self.last_heard = asyncio.get_running_loop().time()

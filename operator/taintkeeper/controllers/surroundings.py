@@ -7,6 +7,7 @@ from random import Random
 from prometheus_client import CollectorRegistry
 
 from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.custom_writer import CustomWriter
 from taintkeeper.cluster.events import Notice
 from taintkeeper.cluster.writer import Writer
 
@@ -20,6 +21,7 @@ class Surroundings:
     """
 
     writer: Writer
+    custom_writer: CustomWriter
     send: Callable[[Notice], None]
     registry: CollectorRegistry
     clock: SteadyClock

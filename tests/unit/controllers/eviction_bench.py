@@ -10,6 +10,7 @@ from random import Random
 from prometheus_client import CollectorRegistry
 
 from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.custom_writer import DryCustomWriter
 from taintkeeper.cluster.events import Notice
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
@@ -95,6 +96,7 @@ class EvictionBench:
             EvictionOptions(concurrency=concurrency),
             Surroundings(
                 writer=self.writer,
+                custom_writer=DryCustomWriter(),
                 send=self._send,
                 registry=self.registry,
                 clock=self.clock,

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.custom_writer import DryCustomWriter
 from taintkeeper.cluster.events import Notice
 from taintkeeper.cluster.status_writer import Conditions
 from taintkeeper.cluster.writer import ApiWriter
@@ -87,6 +88,7 @@ class Bench:
         self.notices: list[Notice] = []
         around = Surroundings(
             writer=ApiWriter(ScriptedApi()),
+            custom_writer=DryCustomWriter(),
             send=self._send,
             registry=self.registry,
             clock=SteadyClock(),

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from taintkeeper.cluster.client import CONNECTIONS
 from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.custom_writer import DryCustomWriter
 from taintkeeper.cluster.events import Notice
 from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.node_taint.controller import PERMISSIONS
@@ -80,6 +81,7 @@ class TaintBench:
             options or TaintOptions(),
             Surroundings(
                 writer=self.writer,
+                custom_writer=DryCustomWriter(),
                 send=self._send,
                 registry=self.registry,
                 clock=SteadyClock(),

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 
 from taintkeeper.cluster.client import ApiClient, Call, UnreachableError
 from taintkeeper.cluster.clock import SteadyClock
+from taintkeeper.cluster.custom_writer import DryCustomWriter
 from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.cluster.writer import Writer
 from taintkeeper.controllers.rivals import Rivals
@@ -44,6 +45,7 @@ class Bench:
         self.api = SilentApi()
         around = Surroundings(
             writer=cast("Writer", None),
+            custom_writer=DryCustomWriter(),
             send=self.notices.append,
             registry=self.registry,
             clock=self.clock,
