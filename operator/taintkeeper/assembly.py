@@ -15,8 +15,9 @@ from taintkeeper.core.health import Patience
 from taintkeeper.core.health_engine import HealthOptions
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates
+from taintkeeper.flags import NODE_HEALTH, NODE_TAINT, TAINT_EVICTION
 from taintkeeper.leadership import own_pod
-from taintkeeper.settings import NODE_HEALTH, NODE_TAINT, TAINT_EVICTION, Settings
+from taintkeeper.settings import Settings
 
 CONFIRM_SECONDS = 60.0
 

@@ -11,7 +11,8 @@ import pytest
 
 from taintkeeper import __version__, cli
 from taintkeeper.cluster.credentials import Credentials
-from taintkeeper.settings import FLAGS, Flag, Settings, parse_settings
+from taintkeeper.flags import FLAGS, Flag
+from taintkeeper.settings import Settings, parse_settings
 from tests.unit.cluster.kubeconfigs import kubeconfig
 from tests.unit.test_settings import BAD, rows
 

@@ -24,8 +24,9 @@ from taintkeeper.controllers.shell import ANSWER_SECONDS
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint, Toleration
 from taintkeeper.core.tolerations import first_match
+from taintkeeper.flags import NODE_HEALTH, NODE_TAINT, TAINT_EVICTION
 from taintkeeper.runtime import EVENT_PERMISSIONS, FAREWELL_SECONDS
-from taintkeeper.settings import NODE_HEALTH, NODE_TAINT, TAINT_EVICTION, Settings, given_flags, parse_settings
+from taintkeeper.settings import Settings, given_flags, parse_settings
 from testbed.real.build import bin_folder
 
 MANIFESTS = ROOT / "manifests"

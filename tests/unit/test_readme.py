@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import taintkeeper
-from taintkeeper.settings import FLAGS
+from taintkeeper.flags import FLAGS
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 SOURCES = [path.read_text() for path in sorted(Path(taintkeeper.__file__).parent.rglob("*.py"))]

@@ -6,16 +6,8 @@ import pytest
 
 from taintkeeper.core.disruption import Marking
 from taintkeeper.core.rules import Limit
-from taintkeeper.settings import (
-    CONTROLLERS,
-    FLAGS,
-    NODE_HEALTH,
-    NODE_TAINT,
-    TAINT_EVICTION,
-    Flag,
-    SettingsError,
-    parse_settings,
-)
+from taintkeeper.flags import CONTROLLERS, FLAGS, NODE_HEALTH, NODE_TAINT, TAINT_EVICTION, Flag
+from taintkeeper.settings import SettingsError, parse_settings
 
 ALL = frozenset(CONTROLLERS)
 
