@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from taintkeeper.core import messages as m
+from taintkeeper.core import taint_messages as t
 from taintkeeper.core.conditions import Change, TaintId, Wanted, execute_taint, ids_of, plan, undone, wanted
 from taintkeeper.core.contention import Contention
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
@@ -47,9 +48,9 @@ class TaintEngine:
         self._fresh = False
         self._listed = False
         self._spared_until = -math.inf
-        self._out: list[m.TaintEffect] = []
+        self._out: list[t.TaintEffect] = []
 
-    def handle(self, event: m.TaintInput, now: float) -> list[m.TaintEffect]:
+    def handle(self, event: t.TaintInput, now: float) -> list[t.TaintEffect]:
         """Take in one event at the time ``now``; return what is to be done, in this order."""
         self._take_in(event, now)
         if self._listed:
@@ -69,7 +70,7 @@ class TaintEngine:
         at = min(self._writes.next_at(), spared_until, self.book.judge_at(), token_at)
         return at if at < math.inf else None
 
-    def _take_in(self, event: m.TaintInput, now: float) -> None:
+    def _take_in(self, event: t.TaintInput, now: float) -> None:
         match event:
             case m.NodeSeen(node):
                 self._node_seen(node, now)
@@ -106,7 +107,7 @@ class TaintEngine:
     def _compare(self, before: Node, after: Node, now: float) -> None:
         """Notice what has become different: whether the node is ready, and what others did to our taints."""
         if before.ready is not after.ready:
-            self._out.append(m.ReadyFlipped(after))
+            self._out.append(t.ReadyFlipped(after))
         writing = self._writes.of(after.name)
         if before.taints == after.taints and not writing.lost:
             return
@@ -121,7 +122,7 @@ class TaintEngine:
 
     def _note_undone(self, node: Node, taint: TaintId, now: float, *, reason: str | None) -> None:
         if self._contention.undone(node.name, taint, now):
-            self._out.append(m.TaintContested(node, taint, reason))
+            self._out.append(t.TaintContested(node, taint, reason))
         until = self._contention.paused_until(node.name, taint)
         if until > now:
             self._writes.look_again(node.name, until)
@@ -135,7 +136,7 @@ class TaintEngine:
             return
         self._dirty[event.name] = None
         if event.result is m.WriteResult.DONE:
-            self._out.append(m.TaintsChanged(sent.node, sent.change, sent.reasons, sent.again))
+            self._out.append(t.TaintsChanged(sent.node, sent.change, sent.reasons, sent.again))
 
     def _mark(self, names: Iterable[str]) -> None:
         self._dirty.update((name, None) for name in names if name in self._nodes)
@@ -191,12 +192,12 @@ class TaintEngine:
             self._writes.of(node.name).failures = 0
         elif not self._contested(node, change, now):
             again = frozenset(self._writes.of(node.name).lost & ids_of(change.added))
-            self._send(m.PatchTaints(node, change, want.no_schedule, again))
+            self._send(t.PatchTaints(node, change, want.no_schedule, again))
 
     def _contested(self, node: Node, change: Change, now: float) -> bool:
         return all(self._contention.paused_until(node.name, taint) > now for taint in change.ids)
 
-    def _send(self, patch: m.PatchTaints) -> None:
+    def _send(self, patch: t.PatchTaints) -> None:
         if self._writes.has_place:
             self._writes.begin(patch)
             self._out.append(patch)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from taintkeeper.core import messages as m
+from taintkeeper.core import taint_messages as t
 from taintkeeper.core.conditions import TaintId
 from taintkeeper.core.objects import Node
 from taintkeeper.core.pacing import WRITE_BACKOFF
@@ -22,7 +23,7 @@ class Writing:
     removed although they are called for.
     """
 
-    sent: m.PatchTaints | None = None
+    sent: t.PatchTaints | None = None
     failures: int = 0
     retry_at: float = -math.inf
     conflicted: str = ""
@@ -66,12 +67,12 @@ class Writes:
         outdated = writing.conflicted in ("", node.resource_version)
         return writing.sent is None and not (writing.retry_at > now and outdated)
 
-    def begin(self, patch: m.PatchTaints) -> None:
+    def begin(self, patch: t.PatchTaints) -> None:
         """Note that this write is sent."""
         self.of(patch.node.name).sent = patch
         self._under_way += 1
 
-    def end(self, event: m.NodeWritten, now: float) -> m.PatchTaints | None:
+    def end(self, event: m.NodeWritten, now: float) -> t.PatchTaints | None:
         """Note the answer to a write and return it, None where it is about a node that is gone since."""
         self._under_way = max(0, self._under_way - 1)
         writing = self._nodes.get(event.name)

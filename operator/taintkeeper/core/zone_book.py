@@ -8,9 +8,9 @@ import math
 from dataclasses import dataclass, field
 
 from taintkeeper.core.conditions import execute_taint
-from taintkeeper.core.messages import ZoneChanged
 from taintkeeper.core.objects import Node
 from taintkeeper.core.rules import Limit
+from taintkeeper.core.taint_messages import ZoneChanged
 from taintkeeper.core.zones import Rates, ZoneQueue, ZoneState, zone_state
 
 

@@ -17,9 +17,10 @@ from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.node_taint.controller import PERMISSIONS
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.core.answers import Answer
-from taintkeeper.core.messages import Knowledge, NodeSeen, NodeWritten, TaintInput, WriteResult
+from taintkeeper.core.messages import Knowledge, NodeSeen, NodeWritten, WriteResult
 from taintkeeper.core.objects import Node, PodRef, Taint
 from taintkeeper.core.rules import Limit
+from taintkeeper.core.taint_messages import TaintInput
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.writing import CONCURRENT_WRITES
 from tests.unit.core.builders import node

@@ -9,8 +9,9 @@ import pytest
 from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.controllers.node_taint.reports import TaintReports
 from taintkeeper.core.conditions import Change
-from taintkeeper.core.messages import NodeWritten, TaintContested, TaintsChanged, WriteResult, ZoneChanged
+from taintkeeper.core.messages import NodeWritten, WriteResult
 from taintkeeper.core.objects import Node, Taint
+from taintkeeper.core.taint_messages import TaintContested, TaintsChanged, ZoneChanged
 from taintkeeper.core.zones import ZoneState
 
 NODE = Node("n1", uid="n1-uid")

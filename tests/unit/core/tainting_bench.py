@@ -7,18 +7,9 @@ from itertools import count
 from random import Random
 from typing import Any, TypeVar
 
-from taintkeeper.core.messages import (
-    Knowledge,
-    NodeGone,
-    NodeSeen,
-    NodeWritten,
-    PatchTaints,
-    TaintEffect,
-    TaintInput,
-    Woke,
-    WriteResult,
-)
+from taintkeeper.core.messages import Knowledge, NodeGone, NodeSeen, NodeWritten, Woke, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Node, Taint
+from taintkeeper.core.taint_messages import PatchTaints, TaintEffect, TaintInput
 from taintkeeper.core.tainting import TaintEngine, TaintOptions
 
 Results = Callable[[PatchTaints, float], WriteResult]

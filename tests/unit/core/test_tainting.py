@@ -2,8 +2,9 @@
 
 import pytest
 
-from taintkeeper.core.messages import Knowledge, NodeSeen, PatchTaints
+from taintkeeper.core.messages import Knowledge, NodeSeen
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
+from taintkeeper.core.taint_messages import PatchTaints
 from tests.unit.core.builders import FOREIGN, LONG_AGO, case, node, not_ready, reported, unreachable
 from tests.unit.core.tainting_bench import TaintBench
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from taintkeeper.core.messages import TaintsChanged, WriteResult
+from taintkeeper.core.messages import WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
+from taintkeeper.core.taint_messages import TaintsChanged
 from taintkeeper.core.tainting import TaintOptions
 from tests.unit.core.builders import node
 from tests.unit.core.tainting_bench import TaintBench, failing

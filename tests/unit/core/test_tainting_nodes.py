@@ -6,9 +6,10 @@ from itertools import pairwise
 import pytest
 
 from taintkeeper.core.conditions import TaintId
-from taintkeeper.core.messages import Knowledge, NodeGone, NodeSeen, PatchTaints, TaintsChanged, WriteResult
+from taintkeeper.core.messages import Knowledge, NodeGone, NodeSeen, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Node
 from taintkeeper.core.pacing import WRITE_BACKOFF, Backoff
+from taintkeeper.core.taint_messages import PatchTaints, TaintsChanged
 from tests.unit.core.builders import node, unreachable
 from tests.unit.core.tainting_bench import TaintBench, failing
 

@@ -6,8 +6,9 @@ from dataclasses import replace
 import pytest
 
 from taintkeeper.core.conditions import CONDITION_TAINTS
-from taintkeeper.core.messages import NodeSeen, NodeWritten, PatchTaints, TaintContested, TaintsChanged, WriteResult
+from taintkeeper.core.messages import NodeSeen, NodeWritten, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
+from taintkeeper.core.taint_messages import PatchTaints, TaintContested, TaintsChanged
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates
 from tests.unit.core.builders import FOREIGN, node

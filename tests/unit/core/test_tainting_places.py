@@ -2,8 +2,9 @@
 
 import pytest
 
-from taintkeeper.core.messages import NodeWritten, PatchTaints, WriteResult
+from taintkeeper.core.messages import NodeWritten, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
+from taintkeeper.core.taint_messages import PatchTaints
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates
 from tests.unit.core.builders import node, not_ready

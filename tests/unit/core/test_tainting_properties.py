@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taintkeeper.core.conditions import EXECUTE_KEYS, execute_taint, wanted
-from taintkeeper.core.messages import Knowledge, NodeSeen, PatchTaints, WriteResult
+from taintkeeper.core.messages import Knowledge, NodeSeen, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Node, Taint
 from taintkeeper.core.rules import Limit
+from taintkeeper.core.taint_messages import PatchTaints
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates
 from tests.unit.core.builders import FOREIGN, node

@@ -2,9 +2,10 @@
 
 import pytest
 
-from taintkeeper.core.messages import Knowledge, NodeSeen, ReadyFlipped, WriteResult, ZoneChanged
+from taintkeeper.core.messages import Knowledge, NodeSeen, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
 from taintkeeper.core.rules import Limit
+from taintkeeper.core.taint_messages import ReadyFlipped, ZoneChanged
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates, ZoneState
 from tests.unit.core.builders import node, not_ready, reported

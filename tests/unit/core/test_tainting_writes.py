@@ -5,16 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from taintkeeper.core.messages import (
-    Knowledge,
-    NodeGone,
-    NodeSeen,
-    NodeWritten,
-    PatchTaints,
-    TaintsChanged,
-    WriteResult,
-)
+from taintkeeper.core.messages import Knowledge, NodeGone, NodeSeen, NodeWritten, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
+from taintkeeper.core.taint_messages import PatchTaints, TaintsChanged
 from tests.unit.core.builders import FOREIGN, node
 from tests.unit.core.tainting_bench import TaintBench, failing
 

@@ -2,8 +2,9 @@
 
 import pytest
 
-from taintkeeper.core.messages import Knowledge, NodeSeen, PatchTaints, WriteResult, ZoneChanged
+from taintkeeper.core.messages import Knowledge, NodeSeen, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
+from taintkeeper.core.taint_messages import PatchTaints, ZoneChanged
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.zones import Rates, ZoneState
 from tests.unit.core.builders import node, not_ready, reported, unreachable

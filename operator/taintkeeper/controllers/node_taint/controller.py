@@ -6,6 +6,7 @@ from taintkeeper.controllers.node_taint.reports import TaintReports
 from taintkeeper.controllers.shell import Shell
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.core import messages as m
+from taintkeeper.core import taint_messages as t
 from taintkeeper.core.tainting import TaintEngine, TaintOptions
 
 PERMISSIONS = (Permission("list", "nodes"), Permission("watch", "nodes"), Permission("patch", "nodes"))
@@ -22,12 +23,12 @@ class NodeTaint:
         self._reports = TaintReports(around.send)
         self._metrics = TaintMetrics(around.registry)
         self._engine = TaintEngine(options, around.random)
-        self._shell: Shell[m.TaintInput, m.TaintEffect] = Shell(
+        self._shell: Shell[t.TaintInput, t.TaintEffect] = Shell(
             self._engine, around.clock, self._perform, crashed=around.crashed, stalled=around.stalled
         )
         self._metrics.observe(self._engine.book)
 
-    def feed(self, event: m.TaintInput) -> None:
+    def feed(self, event: t.TaintInput) -> None:
         """Take in an event and act on it."""
         self._shell.feed(event)
 
@@ -35,23 +36,23 @@ class NodeTaint:
         """End what is under way."""
         await self._shell.stop()
 
-    def _perform(self, effect: m.TaintEffect) -> None:
+    def _perform(self, effect: t.TaintEffect) -> None:
         match effect:
-            case m.PatchTaints():
+            case t.PatchTaints():
                 self._shell.spawn(self._write(effect))
-            case m.TaintsChanged():
+            case t.TaintsChanged():
                 self._metrics.count(effect)
                 self._reports.tell(effect)
-            case m.TaintContested():
+            case t.TaintContested():
                 self._metrics.count_contest(effect)
                 self._reports.tell(effect)
-            case m.ReadyFlipped():
+            case t.ReadyFlipped():
                 self._metrics.count_flap()
                 self._reports.tell(effect)
-            case m.ZoneChanged():
+            case t.ZoneChanged():
                 self._reports.tell(effect)
 
-    async def _write(self, effect: m.PatchTaints) -> None:
+    async def _write(self, effect: t.PatchTaints) -> None:
         written = await self._writer.write_taints(effect.node, effect.change.taints)
         if written.result is not m.WriteResult.DONE:
             self._metrics.count_failure(written.result)

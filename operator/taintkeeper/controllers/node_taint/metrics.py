@@ -7,6 +7,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from taintkeeper.core import messages as m
+from taintkeeper.core import taint_messages as t
 from taintkeeper.core.conditions import EXECUTE_KEYS
 from taintkeeper.core.objects import NO_EXECUTE
 from taintkeeper.core.zone_book import ZoneBook
@@ -50,7 +51,7 @@ class TaintMetrics:
         """Serve the numbers of these zones."""
         self._registry.register(_ZoneCollector(book))
 
-    def count(self, effect: m.TaintsChanged) -> None:
+    def count(self, effect: t.TaintsChanged) -> None:
         """Count the taints that were written."""
         for taint in effect.change.added:
             self._added.labels(taint.key, taint.effect).inc()
@@ -63,7 +64,7 @@ class TaintMetrics:
         """Count a write that did not succeed."""
         self._failures.labels(result.value).inc()
 
-    def count_contest(self, effect: m.TaintContested) -> None:
+    def count_contest(self, effect: t.TaintContested) -> None:
         """Count a taint that became contested."""
         self._contests.labels(*effect.taint).inc()
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.core import messages as m
+from taintkeeper.core import taint_messages as t
 from taintkeeper.core.objects import OUT_OF_SERVICE, Node, Taint
 from taintkeeper.core.zones import ZoneState
 
@@ -17,16 +18,16 @@ class TaintReports:
     def __init__(self, send: Callable[[Notice], None]) -> None:
         self._send = send
 
-    def tell(self, effect: m.TaintsChanged | m.TaintContested | m.ReadyFlipped | m.ZoneChanged) -> None:
+    def tell(self, effect: t.TaintsChanged | t.TaintContested | t.ReadyFlipped | t.ZoneChanged) -> None:
         """Report what was written to a node, who keeps undoing it, or what has become of a node or a zone."""
         match effect:
-            case m.TaintsChanged():
+            case t.TaintsChanged():
                 self._taints_changed(effect)
-            case m.TaintContested():
+            case t.TaintContested():
                 self._contested(effect)
-            case m.ReadyFlipped(node):
+            case t.ReadyFlipped(node):
                 self._ready_flipped(node)
-            case m.ZoneChanged():
+            case t.ZoneChanged():
                 self._zone_changed(effect)
 
     def write_failed(self, written: m.NodeWritten) -> None:
@@ -34,7 +35,7 @@ class TaintReports:
         level = logging.DEBUG if written.result is m.WriteResult.CONFLICT else logging.WARNING
         logger.log(level, "taints of node %s could not be written, trying again: %s", written.name, written.detail)
 
-    def _taints_changed(self, effect: m.TaintsChanged) -> None:
+    def _taints_changed(self, effect: t.TaintsChanged) -> None:
         node, change = effect.node, effect.change
         for taint in change.added:
             again = " again: somebody removed it while" if (taint.key, taint.effect) in effect.again else ":"
@@ -42,7 +43,7 @@ class TaintReports:
         for taint in change.removed:
             self._tell_node(node, "TaintRemoved", f"Taint {taint} removed: {_why_removed(effect, taint)}")
 
-    def _contested(self, effect: m.TaintContested) -> None:
+    def _contested(self, effect: t.TaintContested) -> None:
         taint = Taint(*effect.taint)
         if effect.reason is not None:
             what = f"Somebody keeps removing taint {taint} although {effect.reason}; it is added less and less often"
@@ -58,7 +59,7 @@ class TaintReports:
         logger.warning("node %s: %s", node.name, message)
         self._send(Notice(Subject("Node", node.name, node.uid), "Warning", "OutOfServiceTaintLeft", message))
 
-    def _zone_changed(self, effect: m.ZoneChanged) -> None:
+    def _zone_changed(self, effect: t.ZoneChanged) -> None:
         zone = effect.zone or "without a name"
         moved = f"went from {effect.before} to" if effect.before is not effect.after else "stays in"
         everywhere = ", as every other" if effect.all_disrupted else ""
@@ -74,7 +75,7 @@ class TaintReports:
         self._send(Notice(Subject("Node", node.name, node.uid), "Normal", reason, message))
 
 
-def _why_removed(effect: m.TaintsChanged, taint: Taint) -> str:
+def _why_removed(effect: t.TaintsChanged, taint: Taint) -> str:
     if taint.key in effect.reasons:
         return "every zone has failed, so that no pod is better off elsewhere"
     successors = [added for added in effect.change.added if added.effect == taint.effect]
