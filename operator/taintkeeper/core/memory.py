@@ -6,6 +6,7 @@ others where it is older than their own. Only what is new on the node is taken o
 before belongs to a taint that may have been removed and added again since.
 """
 
+import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -26,8 +27,8 @@ class NodeMemory:
     """A node, what is remembered of its taints, and what the node itself holds of that.
 
     ``sent`` is what we wrote last, arrived or not, and ``writing`` says that its answer is still to come. ``answered``
-    is the node as it was after our last write, until the watch has caught up with that. ``retry_at`` is in seconds
-    since the epoch.
+    is the node as it was after our last write, until the watch has caught up with that. ``retry_at`` is when it may be
+    written again, and ``queued_at`` what that was when it was put in line, if it is; both in seconds since the epoch.
     """
 
     node: Node
@@ -38,6 +39,7 @@ class NodeMemory:
     answered: Node | None = None
     failures: int = 0
     retry_at: float = 0.0
+    queued_at: float | None = None
 
     def read(self, node: Node) -> None:
         """Take over what somebody else has put on the node, where that is older than what is remembered here.
@@ -61,18 +63,24 @@ class NodeMemory:
             self.written, self.answered = node.first_seen, node
         self.failures = 0
 
+    @property
+    def due(self) -> bool:
+        """Whether the node does not hold what is remembered of it, and no write is under way."""
+        return not self.writing and not _same(self.memory, self.written)
+
 
 class MemoryKeeper:
     """All nodes with their memories, and the writes that bring the nodes up to date.
 
-    ``acts`` says which taints may have a pod leave, and so are remembered.
+    ``acts`` says which taints may have a pod leave, and so are remembered. The line of nodes to be written is a heap,
+    of which what is out of date is dropped when it comes up.
     """
 
     def __init__(self, random: Random, acts: Callable[[Taint], bool] = executes) -> None:
         self._random = random
         self._acts = acts
         self._nodes: dict[str, NodeMemory] = {}
-        self._dirty: set[str] = set()
+        self._line: list[tuple[float, str]] = []
 
     def get(self, name: str) -> NodeMemory | None:
         """Return what is known of the node, or None."""
@@ -101,8 +109,7 @@ class MemoryKeeper:
             known.read(node)
             known.node = node
             changed = before != node.taints or old != known.memory
-        if not _same(known.memory, known.written):
-            self._dirty.add(node.name)
+        self._line_up(known)
         return changed
 
     def reconsider(self, patterns: Iterable[TaintPattern], now: float) -> list[str]:
@@ -122,7 +129,6 @@ class MemoryKeeper:
     def gone(self, name: str) -> None:
         """Forget a node that was deleted."""
         self._nodes.pop(name, None)
-        self._dirty.discard(name)
 
     def answered(self, event: NodeWritten, now: float) -> None:
         """Note how a write ended; one that failed is tried again after a growing pause.
@@ -140,25 +146,38 @@ class MemoryKeeper:
         else:
             known.retry_at = now + WRITE_BACKOFF.delay(known.failures, self._random)
             known.failures += 1
-        self._dirty.add(event.name)
+        self._line_up(known)
 
     def writes(self, now: float) -> list[Remember]:
         """Return the writes that are to be made now, at most one under way for each node."""
         found = []
-        for name in sorted(self._dirty):
-            known = self._nodes[name]
-            if _same(known.memory, known.written):
-                self._dirty.discard(name)
-            elif not known.writing and known.retry_at <= now:
-                self._dirty.discard(name)
-                known.sent, known.writing = dict(known.memory), True
-                found.append(Remember(name, known.node.uid, known.sent))
+        while (known := self._next()) is not None and known.retry_at <= now:
+            heapq.heappop(self._line)
+            known.sent, known.writing, known.queued_at = dict(known.memory), True, None
+            found.append(Remember(known.node.name, known.node.uid, known.sent))
         return found
 
     def wake_at(self) -> float | None:
         """Return when the next write that had to wait is due, in seconds since the epoch."""
-        waiting = (self._nodes[name] for name in self._dirty)
-        return min((known.retry_at for known in waiting if not known.writing), default=None)
+        known = self._next()
+        return None if known is None else known.retry_at
+
+    def _line_up(self, known: NodeMemory) -> None:
+        if known.due and known.queued_at is None:
+            known.queued_at = known.retry_at
+            heapq.heappush(self._line, (known.retry_at, known.node.name))
+
+    def _next(self) -> NodeMemory | None:
+        """Return who is to be written first, after dropping those who stand before them and need no write any more."""
+        while self._line:
+            at, name = self._line[0]
+            known = self._nodes.get(name)
+            if known is not None and known.queued_at == at:
+                if known.due:
+                    return known
+                known.queued_at = None
+            heapq.heappop(self._line)
+        return None
 
 
 def _same(left: Mapping[str, float], right: Mapping[str, float]) -> bool:
