@@ -5,6 +5,7 @@ its pods are read; if the taint is gone, or a pod tolerates it by now, nobody is
 One reading serves all evictions of a wave: it holds for a few seconds.
 """
 
+import heapq
 from collections import deque
 from dataclasses import dataclass, field
 from itertools import islice
@@ -20,13 +21,13 @@ RETRY = Backoff(base=1.0, cap=30.0)
 
 @dataclass(slots=True)
 class _Check:
-    """The state of one node. Times are in seconds since the epoch."""
+    """The state of one node. Times are in seconds since the epoch; ``retry_at`` is None unless a reading has failed."""
 
     valid_until: float = 0.0
     asked: bool = False
     outdated: bool = False
     failures: int = 0
-    retry_at: float = 0.0
+    retry_at: float | None = None
     waiting: dict[str, None] = field(default_factory=dict)
 
 
@@ -37,13 +38,14 @@ class LiveChecks:
         self._random = random
         self._checks: dict[str, _Check] = {}
         self._wanted: dict[str, None] = {}
+        self._failed: list[tuple[float, str]] = []
         self._asked = 0
         self._read: deque[str] = deque()
 
     @property
     def pending(self) -> bool:
         """Whether any pod waits for its node to be read."""
-        return bool(self._wanted) or self._asked > 0
+        return bool(self._wanted or self._failed) or self._asked > 0
 
     def holds(self, node: str, now: float) -> bool:
         """Say whether the node was read so short a time ago that its pods may be evicted by what was found."""
@@ -54,13 +56,16 @@ class LiveChecks:
         """Let a pod wait until its node has been read."""
         check = self._checks.setdefault(node, _Check())
         check.waiting[uid] = None
-        if not check.asked:
+        if not check.asked and check.retry_at is None:
             self._wanted[node] = None
 
     def requests(self, now: float) -> list[str]:
         """Return the nodes that are to be read now, each once until it is answered; first come, first served."""
-        due = (name for name in self._wanted if self._checks[name].retry_at <= now)
-        names = list(islice(due, MOST_UNDER_WAY - self._asked))
+        while self._failed and self._failed[0][0] <= now:
+            name = heapq.heappop(self._failed)[1]
+            self._checks[name].retry_at = None
+            self._wanted[name] = None
+        names = list(islice(self._wanted, MOST_UNDER_WAY - self._asked))
         for name in names:
             del self._wanted[name]
             self._checks[name].asked, self._checks[name].outdated = True, False
@@ -73,7 +78,7 @@ class LiveChecks:
         if check.outdated:
             self._wanted[node] = None
             return []
-        check.valid_until, check.failures, check.retry_at = now + VALID_SECONDS, 0, 0.0
+        check.valid_until, check.failures = now + VALID_SECONDS, 0
         waiting, check.waiting = list(check.waiting), {}
         self._read.append(node)
         self._tidy(now)
@@ -84,7 +89,7 @@ class LiveChecks:
         check = self._answered(node)
         check.retry_at = now + RETRY.delay(check.failures, self._random)
         check.failures += 1
-        self._wanted[node] = None
+        heapq.heappush(self._failed, (check.retry_at, node))
 
     def forget(self) -> None:
         """Rely on nothing that was read before, not even on what is still under way: we may have been away."""
@@ -92,10 +97,12 @@ class LiveChecks:
             check.valid_until, check.outdated = 0.0, check.asked
 
     def wake_at(self) -> float | None:
-        """Return when :meth:`requests` has something to return again, in seconds since the epoch."""
+        """Return when :meth:`requests` has something to return again, in seconds since the epoch; zero for now."""
         if self._asked >= MOST_UNDER_WAY:
             return None
-        return min((self._checks[name].retry_at for name in self._wanted), default=None)
+        if self._wanted:
+            return 0.0
+        return self._failed[0][0] if self._failed else None
 
     def _answered(self, node: str) -> _Check:
         check = self._checks[node]
