@@ -110,14 +110,6 @@ CASES: dict[Maker, tuple[tuple[World, ...], tuple[Event, ...]]] = {
 }
 
 
-GROWING: tuple[tuple[Maker, World, tuple[Event, ...], str], ...] = (
-    (eviction, w.unwritten, CASES[eviction][1], "MemoryKeeper.writes and wake_at look at every node that waits"),
-    (eviction, w.unread, (*POD_EVENTS, *NODE_EVENTS), "LiveChecks.requests looks at every node that waits"),
-    (health_by_zone, w.many_zones, NODE_EVENTS, "Disruption judges every zone"),
-)
-"""What is known to grow, and why."""
-
-
 @lru_cache(maxsize=2)
 def inhabited(make: Maker, world: World, number: int) -> Bench:
     """Return an engine that knows so many other nodes, and n1 with p1."""
@@ -133,13 +125,11 @@ def cost(make: Maker, world: World, number: int, event: Event) -> Cost:
 
 
 def rows() -> Iterator[ParameterSet]:
-    """Yield every event in every world; those that are known to grow are expected to, until they do not."""
+    """Yield every event in every world."""
     for make, (worlds, events) in CASES.items():
         for world, event in product(worlds, events):
-            whys = [why for maker, where, those, why in GROWING if (maker, where) == (make, world) and event in those]
-            marks = [pytest.mark.xfail(strict=True, reason=why) for why in whys]
             names = (each.__name__ for each in (make, world, event))
-            yield pytest.param(make, world, event, id=", ".join(names), marks=marks)
+            yield pytest.param(make, world, event, id=", ".join(names))
 
 
 @pytest.mark.parametrize(("make", "world", "event"), list(rows()))
