@@ -42,6 +42,7 @@ def _node_taint(settings: Settings, around: Surroundings) -> NodeTaint:
     options = TaintOptions(
         _rates(settings),
         grace_seconds=settings.node_monitor_grace_period,
+        shutdown_seconds=settings.node_shutdown_grace_period,
         most_evicting=settings.max_concurrent_evicting_nodes,
     )
     return NodeTaint(options, around)

@@ -148,6 +148,13 @@ FLAGS: tuple[Flag, ...] = (
         "DURATION",
     ),
     Flag(
+        "node-shutdown-grace-period",
+        read_duration,
+        "0s",
+        "how long a node that shuts down in order, and says so, gets no NoExecute: its kubelet ends the pods itself",
+        "DURATION",
+    ),
+    Flag(
         "mark-pods-not-ready",
         read_marking,
         "always",

@@ -33,6 +33,7 @@ class Settings:
     max_concurrent_evicting_nodes: Limit | None
     node_monitor_grace_period: float
     node_startup_grace_period: float
+    node_shutdown_grace_period: float
     mark_pods_not_ready: Marking
     max_concurrent_evictions: int
     leader_elect: bool

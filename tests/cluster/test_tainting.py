@@ -1,6 +1,7 @@
 """Nodes are tainted by their conditions."""
 
 import asyncio
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -177,3 +178,15 @@ async def test_when_every_zone_has_failed_nobody_is_evicted_and_one_event_says_s
     assert await operator.metric("taintkeeper_zone_state", zone=zone, state="FullDisruption") == 1
     events = [event for node in nodes for event in await world.events(node) if event["reason"] == "ZoneDisruption"]
     assert len(events) == 1
+
+
+@pytest.mark.reported("kubernetes/kubernetes#124448")
+async def test_a_node_that_shuts_down_in_order_is_left_to_its_kubelet_for_a_while(world: World, start: Start) -> None:
+    node, *_ = await world.nodes(4)
+    await (await start(*QUICK, "--node-shutdown-grace-period=3s")).until_ready()
+    condition = {"type": "Ready", "status": "False", "message": "node is shutting down"}
+    await world.kube.patch_status("nodes", "", node, {"conditions": [condition]})
+    await _becomes(world, node, {f"{NOT_READY}:NoSchedule"})
+    await _becomes(world, node, NOT_READY_TAINTS)
+    added = {each["effect"]: datetime.fromisoformat(each["timeAdded"]) for each in await world.taints(node)}
+    assert added["NoExecute"] - added["NoSchedule"] >= timedelta(seconds=3)

@@ -60,7 +60,8 @@ class Node:
 
     ``first_seen`` is the memory kept on the node itself: taint to the time it was first noticed, in seconds since
     the epoch. ``rule_taints`` is too: key and effect of each taint that a rule brought, to the name of that rule.
-    ``excluded`` says that the node does not count when its zone is judged.
+    ``excluded`` says that the node does not count when its zone is judged; ``shutting_down`` that its kubelet ends its
+    pods since the machine is about to go off.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Node:
     unschedulable: bool = False
     zone: str = ""
     excluded: bool = False
+    shutting_down: bool = False
     labels: Mapping[str, str] = field(default_factory=lambda: NOTHING)
     first_seen: Mapping[str, float] = field(default_factory=dict)
     rule_taints: Mapping[tuple[str, str], str] = field(default_factory=dict)

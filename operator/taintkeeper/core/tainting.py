@@ -15,6 +15,7 @@ from taintkeeper.core.conditions import Change, TaintId, Wanted, execute_taint, 
 from taintkeeper.core.contention import Contention
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
 from taintkeeper.core.rules import Limit
+from taintkeeper.core.shutdown import left_alone_until
 from taintkeeper.core.writing import CONCURRENT_WRITES, Writes
 from taintkeeper.core.zone_book import ZoneBook
 from taintkeeper.core.zones import Rates
@@ -24,13 +25,15 @@ from taintkeeper.core.zones import Rates
 class TaintOptions:
     """What a cluster administrator may choose.
 
-    ``grace_seconds`` is how long nodes are spared NoExecute after every zone had failed at once. ``most_evicting``
+    ``grace_seconds`` is how long nodes are spared NoExecute after every zone had failed at once; ``shutdown_seconds``
+    how long one is that shuts down in order. ``most_evicting``
     limits how many nodes of all zones are tainted NoExecute at a time. ``concurrency`` is the number of writes that may
     be under way.
     """
 
     rates: Rates = field(default_factory=Rates)
     grace_seconds: float = 50.0
+    shutdown_seconds: float = 0.0
     most_evicting: Limit | None = None
     concurrency: int = CONCURRENT_WRITES
 
@@ -167,10 +170,13 @@ class TaintEngine:
             self._write(self._nodes[name], now)
 
     def _enqueue(self, node: Node, now: float) -> None:
-        if self._may_execute() and wanted(node).execute is not None and execute_taint(node) is None:
-            self.book.wait(node, now)
-        else:
+        if not self._may_execute() or wanted(node).execute is None or execute_taint(node) is not None:
             self.book.forgo(node)
+        elif (until := left_alone_until(node, self._options.shutdown_seconds, now)) > now:
+            self.book.forgo(node)
+            self._writes.look_again(node.name, until)
+        else:
+            self.book.wait(node, now)
 
     def _wanted(self, node: Node) -> Wanted:
         """Return what the node's conditions call for; once every zone has failed, no NoExecute stays, come what may."""

@@ -206,3 +206,24 @@ def test_taints_are_written_as_the_api_spells_them(taint: Taint, wire: dict[str,
 )
 def test_times_are_written_in_utc(digits: int, text: str, far_east: None) -> None:
     assert timestamp(BORN + 0.987654, digits=digits) == text
+
+
+@pytest.mark.reported("kubernetes/kubernetes#124448")
+@pytest.mark.parametrize(
+    ("type_", "status", "message", "shutting_down"),
+    [
+        ("Ready", "False", "node is shutting down", True),
+        ("Ready", "False", "[container runtime is down, node is shutting down]", True),
+        ("Ready", "False", "container runtime is down", False),
+        ("Ready", "False", "", False),
+        ("Ready", "Unknown", "node is shutting down", False),
+        ("Ready", "True", "node is shutting down", False),
+        ("DiskPressure", "False", "node is shutting down", False),
+    ],
+)
+def test_a_node_shuts_down_when_its_ready_condition_says_so(
+    type_: str, status: str, message: str, shutting_down: bool
+) -> None:
+    wire = wires.node()
+    wire["status"]["conditions"] = [{"type": type_, "status": status, "message": message}]
+    assert decode_node(msgspec.json.encode(wire)).shutting_down is shutting_down

@@ -8,6 +8,7 @@ from taintkeeper.cluster.wire.common import ConditionWire, Meta, Wire, decode_la
 from taintkeeper.cluster.wire.memory import FIRST_SEEN_ANNOTATION, decode_first_seen
 from taintkeeper.cluster.wire.times import Time, moment, timestamp
 from taintkeeper.core.objects import Condition, Node, Taint
+from taintkeeper.core.shutdown import SHUTTING_DOWN
 from taintkeeper.core.zones import EXCLUDE_LABEL, zone_key
 
 
@@ -27,10 +28,16 @@ class NodeSpecWire(Wire, frozen=True):
     unschedulable: bool = False
 
 
+class NodeConditionWire(ConditionWire, frozen=True):
+    """A condition in a node's status."""
+
+    message: str = ""
+
+
 class NodeStatusWire(Wire, frozen=True):
     """``status`` of a node."""
 
-    conditions: list[ConditionWire] | None = None
+    conditions: list[NodeConditionWire] | None = None
 
 
 class NodeWire(Wire, frozen=True):
@@ -59,6 +66,7 @@ def decode_node(raw: bytes | msgspec.Raw) -> Node:
         unschedulable=spec.unschedulable,
         zone=zone_key(labels),
         excluded=EXCLUDE_LABEL in labels,
+        shutting_down=any(_tells_of_shutdown(each) for each in status.conditions or ()),
         labels=labels,
         first_seen=decode_first_seen((meta.annotations or {}).get(FIRST_SEEN_ANNOTATION)),
     )
@@ -72,6 +80,10 @@ def encode_taint(taint: Taint) -> dict[str, str]:
     if taint.time_added is not None:
         wire["timeAdded"] = timestamp(taint.time_added)
     return wire
+
+
+def _tells_of_shutdown(wire: NodeConditionWire) -> bool:
+    return wire.type == "Ready" and wire.status == "False" and SHUTTING_DOWN in wire.message
 
 
 def _condition(wire: ConditionWire) -> Condition:
