@@ -115,6 +115,8 @@ async def start(settings: kopf.OperatorSettings, memo: kopf.Memo, **_: Any) -> N
         await runtime.start()
         await runtime.wait_for_access()
         await runtime.wait_for_leadership()
+        # Kopf would hold the list of all nodes several times over: as bytes, as text and as dictionaries.
+        settings.watching.initial_streaming = await runtime.streams_lists()
     except BaseException as error:
         # Kopf calls no clean-up handler for a start that failed or was interrupted.
         await runtime.stop()

@@ -22,6 +22,7 @@ from taintkeeper.cluster.custom_writer import ApiCustomWriter, DryCustomWriter
 from taintkeeper.cluster.dry_writer import DryWriter
 from taintkeeper.cluster.events import EventSink, Notice
 from taintkeeper.cluster.status_writer import ApiStatusWriter, DryStatusWriter, StatusWriter
+from taintkeeper.cluster.streaming import streams_lists
 from taintkeeper.cluster.writer import ApiWriter, Writer
 from taintkeeper.collector import collect_later
 from taintkeeper.controllers.permissions import Permissions
@@ -122,6 +123,10 @@ class Taintkeeper:
             self._clock.wake_up()
             with suppress(UnreachableError):
                 self._set_clock(await self._client.server_time())
+
+    async def streams_lists(self) -> bool:
+        """Say whether the API server can begin a watch with all objects, so that nobody has to hold their list."""
+        return await streams_lists(self._client)
 
     def serve(self) -> None:
         """Start watching; what must be done is done from then on."""

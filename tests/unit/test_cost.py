@@ -133,6 +133,8 @@ async def test_an_event_costs_the_same_however_many_others_are_known(kind: str) 
     assert many.bytes <= few.bytes + 1_000
 
 
+@pytest.mark.reported("kopf worker per object (worker_limit None, idle_timeout 5 s)")
+@pytest.mark.reported("mitodl/ol-infrastructure#5326")
 async def test_a_pod_that_is_known_takes_little_memory() -> None:
     few, many = held_by(lambda: Stack(FEW, FEW)), held_by(lambda: Stack(FEW, FEW + 1_000))
     assert (many - few) / 1_000 <= POD_BYTES

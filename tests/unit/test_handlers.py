@@ -30,6 +30,7 @@ class Runtime:
     elected_after = 0.0
     made: "list[Runtime]"
     customs = ("nodetaintrules",)
+    streams = True
 
     def __init__(self, settings: object, credentials: object) -> None:
         self.given = (settings, credentials)
@@ -51,6 +52,9 @@ class Runtime:
 
     def interrupted(self, interrupted: bool) -> None:
         self.calls.append("interrupted" if interrupted else "works again")
+
+    async def streams_lists(self) -> bool:
+        return self.streams
 
     def serve(self) -> None:
         self.calls.append("serve")
@@ -182,6 +186,17 @@ async def test_it_works_only_once_it_is_allowed_to() -> None:
     assert mind.runtime is made
     (custom,) = ENTRY.REGISTRY._watching._handlers
     assert custom.selector.any_name == "nodetaintrules", "what the controllers need of our own kinds"
+
+
+@pytest.mark.reported("kopf worker per object (worker_limit None, idle_timeout 5 s)")
+@pytest.mark.parametrize("streams", [True, False])
+async def test_kopf_holds_no_list_of_all_nodes_where_the_server_can_stream_it(
+    monkeypatch: pytest.MonkeyPatch, *, streams: bool
+) -> None:
+    monkeypatch.setattr(Runtime, "streams", streams)
+    settings = kopf.OperatorSettings()
+    await ENTRY.start(settings=settings, memo=memo())
+    assert settings.watching.initial_streaming is streams
 
 
 async def test_an_address_that_is_taken_is_fatal(monkeypatch: pytest.MonkeyPatch) -> None:
