@@ -19,6 +19,7 @@ from taintkeeper.cluster.client import ApiClient, StatusError, UnreachableError
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.credentials import Credentials
 from taintkeeper.cluster.custom_writer import ApiCustomWriter, DryCustomWriter
+from taintkeeper.cluster.departing_writer import DepartingWriter, Departure
 from taintkeeper.cluster.dry_writer import DryWriter
 from taintkeeper.cluster.events import EventSink, Notice
 from taintkeeper.cluster.status_writer import ApiStatusWriter, DryStatusWriter, StatusWriter
@@ -53,14 +54,14 @@ class Taintkeeper:
         self.failure: BaseException | None = None
         """The error of our own that ended the operator, if one did."""
         self._settings = settings
-        self._server = credentials.server
+        self._credentials = credentials
         self._clock = SteadyClock()
         self._random = Random()
         self._metrics = RuntimeMetrics(dry_run=settings.dry_run)
         self._leadership = Leadership(settings, observe=self._metrics.request, send=self._send)
         self._client = ApiClient(credentials, observe=self._requested, fence=self._leadership.leads)
         self._dry_writer = DryWriter(self._echo) if settings.dry_run else None
-        self._writer: Writer = self._dry_writer or ApiWriter(self._client)
+        self._writer: Writer = self._dry_writer or self._real_writer()
         self._dry_status_writer = DryStatusWriter(self._echo) if settings.dry_run else None
         self._status_writer: StatusWriter = self._dry_status_writer or ApiStatusWriter(self._client)
         self._events = EventSink(
@@ -69,6 +70,7 @@ class Taintkeeper:
         self._servers = Servers()
         self._tasks: set[asyncio.Task[None]] = set()
         self._missing: str | None = "not checked yet"
+        self._departure: Departure | None = None
         around = Surroundings(
             writer=self._writer,
             custom_writer=DryCustomWriter() if settings.dry_run else ApiCustomWriter(self._client),
@@ -113,7 +115,7 @@ class Taintkeeper:
         names = ", ".join(sorted(self._settings.controllers))
         alone = "dry run: nothing is written" if self._settings.dry_run else "at work"
         mode = "at work once elected" if self._leadership.elected else alone
-        logger.info("connected to %s; controllers %s; %s", self._server, names, mode)
+        logger.info("connected to %s; controllers %s; %s", self._credentials.server, names, mode)
 
     async def wait_for_leadership(self) -> None:
         """Wait until no other process does what we would do. Nothing is watched meanwhile: to lead is to start."""
@@ -150,6 +152,8 @@ class Taintkeeper:
         settled = await self._client.settle(FAREWELL_SECONDS)
         await self._client.close()
         await self._leadership.end(release=settled)
+        if self._departure is not None and settled:
+            await self._depart(self._departure)
         await self._servers.stop()
 
     def node_event(self, event: Mapping[str, Any]) -> None:
@@ -181,6 +185,25 @@ class Taintkeeper:
         watches = {} if self._leadership.standby else {"watches": f"{stale} not up to date" if stale else None}
         return self.health() | {"access": access} | watches | self._leadership.checks()
 
+    def _real_writer(self) -> Writer:
+        own = own_pod()
+        if own is None or not self._leadership.elected:
+            return ApiWriter(self._client)
+        return DepartingWriter(self._client, own, self._end_for)
+
+    def _end_for(self, departure: Departure) -> None:
+        """End, since our own pod has to leave now, after all others."""
+        logger.info("our own pod has to leave: ending, so that another may lead first")
+        self._departure = departure
+        signal.raise_signal(signal.SIGTERM)
+
+    async def _depart(self, departure: Departure) -> None:
+        client = ApiClient(self._credentials, observe=self._requested)
+        answer = await departure(ApiWriter(client))
+        await client.close()
+        if not answer.accepted:
+            logger.warning("our own pod could not be evicted in the end (%d %s)", answer.status, answer.message)
+
     def _audiences(self) -> list[Audience]:
         """Return who is told of what is seen: what answers for the API server in a dry run before all others."""
         controllers = [Audience(each, each.resources) for each in self._controllers.all()]
@@ -199,7 +222,7 @@ class Taintkeeper:
             self._set_clock(await self._client.server_time())
             return await self._permissions.check()
         except (UnreachableError, StatusError, msgspec.DecodeError) as error:
-            return f"the API server at {self._server} cannot be used: {error}"
+            return f"the API server at {self._credentials.server} cannot be used: {error}"
 
     def _requested(self, verb: str, resource: str, status: int, seconds: float) -> None:
         self._metrics.request(verb, resource, status, seconds)

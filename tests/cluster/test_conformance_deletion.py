@@ -26,6 +26,21 @@ DELETIONS = [
         answer={"kind": "Pod", "metadata": {"name": "p", "deletionGracePeriodSeconds": 30, "generation": 2}},
     ),
     deleted(
+        name="a dry run leaves the pod as it is",
+        given=pod(),
+        body={"dryRun": ["All"], "preconditions": {"uid": "$p_uid"}},
+        answer={"kind": "Pod", "metadata": {"name": "p"}},
+        then=is_untouched,
+    ),
+    deleted(
+        name="a dry run for a pod of another UID is a conflict",
+        given=pod(),
+        body={"dryRun": ["All"], "preconditions": {"uid": "another"}},
+        status=409,
+        answer=failure("Conflict"),
+        then=is_untouched,
+    ),
+    deleted(
         name="a pod of another UID is a conflict",
         given=pod(),
         body={"preconditions": {"uid": "another"}},

@@ -94,6 +94,13 @@ def over_budget(text: str, **details: Any) -> dict[str, Any]:
     return failure("TooManyRequests", OVER_BUDGET, causes=causes, **{"retryAfterSeconds": ABSENT, **details})
 
 
+async def is_untouched_and_no_disruption_counted(world: World) -> None:
+    await is_untouched(world)
+    budget = await world.kube.get("poddisruptionbudgets", world.namespace, "b")
+    assert budget["status"]["disruptionsAllowed"] == 1
+    assert not budget["status"].get("disruptedPods")
+
+
 UNREADY = {"ready": False}
 ACCEPTED = {"kind": "Status", "apiVersion": "v1", "status": "Success", "reason": ABSENT, "code": 201}
 NEEDS_ONE = over_budget("The disruption budget b needs 1 healthy pods and has 1 currently")
@@ -204,6 +211,28 @@ EVICTIONS = [
         name="a pod without a node is gone at once",
         given=pod(bound=False),
         then=is_gone,
+    ),
+    accepted(
+        name="a dry run is accepted and leaves the pod and its budget as they are",
+        given=pod_and_budget(minAvailable=0),
+        body=body(dryRun=["All"]),
+        then=is_untouched_and_no_disruption_counted,
+    ),
+    refused(
+        name="a dry run is refused by a closed budget",
+        given=pod_and_budget(minAvailable=1),
+        body=body(dryRun=["All"]),
+        status=429,
+        answer={**NEEDS_ONE, "code": 429},
+        then=is_untouched,
+    ),
+    refused(
+        name="a dry run for a pod of another UID is a conflict",
+        given=pod(),
+        body=body(dryRun=["All"], preconditions={"uid": "another"}),
+        status=409,
+        answer=failure("Conflict"),
+        then=is_untouched,
     ),
     refused(
         name="a closed budget refuses and says so",

@@ -94,8 +94,9 @@ async def holder(world: World) -> str:
     return str((await lease(world))["holderIdentity"]).partition("_")[0]
 
 
-async def version(world: World, node: str) -> str:
-    return str((await world.kube.get("nodes", "", node))["metadata"]["resourceVersion"])
+async def version(world: World, name: str, resource: str = "nodes") -> str:
+    namespace = "" if resource == "nodes" else world.namespace
+    return str((await world.kube.get(resource, namespace, name))["metadata"]["resourceVersion"])
 
 
 async def evicts(world: World) -> None:
@@ -150,6 +151,28 @@ async def _told(world: World, *messages: str) -> bool:
     assert {event["reason"] for event in events} <= {"LeaderElection"}
     events.sort(key=lambda event: int(event["metadata"]["resourceVersion"]))
     return [event["message"].partition(" ")[2] for event in events] == [*messages]
+
+
+async def test_the_leaders_own_pod_leaves_last_and_after_the_lease_was_given_back(world: World, begin: Begin) -> None:
+    node = await world.node()
+    for name in ("operator-0", "other"):
+        await world.pod(node, name, grace=60)
+    first, second = await leader(begin), await begin()
+    async with world.kube.watch(f"/apis/coordination.k8s.io/v1/namespaces/{world.namespace}/leases") as leases:
+        await world.add_taint(node, taint("maintenance"))
+        assert await first.end() == 0
+        given_back = await _version_when_given_back(leases)
+    other, own = [int(await version(world, name, "pods")) for name in ("other", "operator-0")]
+    assert other < given_back < own
+    await until(lambda: at_work(second))
+    assert await second.metric("taintkeeper_eviction_requests_total") == 0.0
+
+
+async def _version_when_given_back(leases: AsyncIterator[Object]) -> int:
+    async for event in leases:
+        if event["object"]["spec"]["holderIdentity"] == "":
+            return int(event["object"]["metadata"]["resourceVersion"])
+    raise AssertionError("the Lease was never given back")
 
 
 async def test_a_standby_that_is_told_to_end_ends_and_leaves_the_lease_alone(world: World, begin: Begin) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,7 @@ import pytest
 from taintkeeper import runtime
 from taintkeeper.controllers import shell
 from taintkeeper.runtime import Taintkeeper
-from testbed.client import Kube
+from testbed.client import Kube, Object
 from testbed.embedded import EmbeddedCluster
 from testbed.embedded.access import Denial
 from testbed.embedded.faults import Fault
@@ -163,6 +164,39 @@ async def test_the_lease_is_not_given_back_while_a_write_may_still_be_carried_ou
         await until(lambda: hanging.hits > 0)
     embedded.faults.clear()
     assert holder(embedded) != ""
+
+
+@pytest.fixture
+def our_own_pod(embedded: EmbeddedCluster, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The operator runs in a pod on node-1, beside others; the end that it asks for is up to the test."""
+    name = str(on_node_1(embedded)[0]["metadata"]["name"])
+    monkeypatch.setenv("POD_NAME", name)
+    monkeypatch.setenv("POD_NAMESPACE", HOME)
+    return name
+
+
+async def test_our_own_pod_is_evicted_last_and_after_the_lease_was_given_back(
+    embedded: EmbeddedCluster, our_own_pod: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    signals: list[int] = []
+    monkeypatch.setattr("taintkeeper.runtime.signal.raise_signal", signals.append)
+    async with electing(embedded) as operator:
+        await until(lambda: leads(operator))
+        await taint(embedded, operator)
+        await until(lambda: signals == [signal.SIGTERM])
+        tried = [call.name for call in embedded.evictions]
+        assert (len(tried), tried[-1]) == (3, our_own_pod)
+        hanging = embedded.faults.add(Fault(method="POST", path="/eviction$", delay_seconds=0.5))
+        ending = asyncio.create_task(operator.stop())
+        await until(lambda: hanging.hits > 0)
+        assert holder(embedded) == ""
+        assert [pod["metadata"]["name"] for pod in on_node_1(embedded)] == [our_own_pod]
+        await ending
+    await until(lambda: on_node_1(embedded) == [])
+
+
+def on_node_1(cluster: EmbeddedCluster) -> list[Object]:
+    return [pod for pod in cluster.objects("pods") if pod["spec"]["nodeName"] == "node-1"]
 
 
 async def test_whoever_is_put_out_writes_nothing_more(

@@ -27,13 +27,15 @@ def delete(registry: Registry, kind: Kind, namespace: str, name: str, options: O
         namespace: its namespace, empty for cluster-scoped kinds.
         name: its name.
         options: a ``DeleteOptions`` object: ``gracePeriodSeconds`` and ``preconditions`` are obeyed, dependents are
-            always left to the garbage collector.
+            always left to the garbage collector. With ``dryRun`` nothing is done.
 
     Raises:
         Failure: 404, or 409 when a precondition does not hold.
     """
     current = registry.get(kind, namespace, name)
     check_preconditions(current, options)
+    if options.get("dryRun"):
+        return Deletion(current, gone=False)
     if kind is PODS:
         return _delete_pod(registry, current, options)
     if kind is NAMESPACES:

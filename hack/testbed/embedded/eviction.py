@@ -32,9 +32,13 @@ def evict(registry: Registry, namespace: str, name: str, body: Object) -> None:
         raise bad_request("name in URL does not match name in Eviction object")
     options = body.get("deleteOptions") or {}
     pod = registry.get(PODS, namespace, name)
+    rehearsal = bool(options.get("dryRun"))
     if not _ignores_budgets(pod.value):
-        _pass_budget(registry, pod)
-    _mark_and_delete(registry, pod, options)
+        _pass_budget(registry, pod, rehearsal=rehearsal)
+    if rehearsal:
+        check_preconditions(pod, options)
+    else:
+        _mark_and_delete(registry, pod, options)
 
 
 def _check_type(body: Object) -> None:
@@ -50,14 +54,14 @@ def _ignores_budgets(pod: Object) -> bool:
     return pod["status"].get("phase") in {*TERMINAL, "Pending"} or "deletionTimestamp" in pod["metadata"]
 
 
-def _pass_budget(registry: Registry, pod: Record) -> None:
+def _pass_budget(registry: Registry, pod: Record, *, rehearsal: bool) -> None:
     budgets = budgets_of(registry, pod.value)
     if len(budgets) > 1:
         # This one answer of the API has neither reason nor details.
         text = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
         raise Failure(500, "", text)
     if budgets and not _unready_pod_may_go(pod.value, budgets[0].value):
-        _take_one(registry, budgets[0], pod.value["metadata"]["name"])
+        _take_one(registry, budgets[0], pod.value["metadata"]["name"], rehearsal=rehearsal)
 
 
 def budgets_of(registry: Registry, pod: Object) -> list[Record]:
@@ -84,7 +88,7 @@ def _unready_pod_may_go(pod: Object, budget: Object) -> bool:
     return healthy_enough or budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow"
 
 
-def _take_one(registry: Registry, budget: Record, pod_name: str) -> None:
+def _take_one(registry: Registry, budget: Record, pod_name: str, *, rehearsal: bool) -> None:
     value, name = budget.value, budget.value["metadata"]["name"]
     status = value.get("status") or {}
     allowed = status.get("disruptionsAllowed", 0)
@@ -97,6 +101,8 @@ def _take_one(registry: Registry, budget: Record, pod_name: str) -> None:
         raise forbidden(BUDGETS, name, why)
     if allowed == 0:
         raise _over_budget(_why_none(name, status), 0)
+    if rehearsal:
+        return
     disrupted = {**(status.get("disruptedPods") or {}), pod_name: now()}
     taken = {**status, "disruptionsAllowed": allowed - 1, "disruptedPods": disrupted}
     if allowed == 1:

@@ -11,6 +11,7 @@ from taintkeeper.core.answers import Answer
 from taintkeeper.core.messages import NodeWritten, WriteResult
 from taintkeeper.core.objects import Node, PodRef, Taint
 
+DRY_RUN = {"dryRun": ["All"]}
 DISRUPTION_REASON = "DeletionByTaintkeeper"
 
 
@@ -52,13 +53,11 @@ class ApiWriter:
 
     async def evict(self, pod: PodRef, grace: int | None = None) -> Answer:
         """See :class:`Writer`."""
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": pod.name, "namespace": pod.namespace},
-            "deleteOptions": _delete_options(pod, grace),
-        }
-        return await self._ask(Call("POST", f"{_path(pod)}/eviction", "create", "pods/eviction", body=body))
+        return await self._ask(_eviction(pod, _delete_options(pod, grace)))
+
+    async def rehearse_eviction(self, pod: PodRef, grace: int | None) -> Answer:
+        """Return what an eviction would be answered; nothing is changed."""
+        return await self._ask(_eviction(pod, _delete_options(pod, grace) | DRY_RUN))
 
     async def delete(self, pod: PodRef, grace: int | None, why: str, at: float) -> Answer:
         """See :class:`Writer`.
@@ -66,10 +65,13 @@ class ApiWriter:
         The condition is what Jobs and others tell a disruption by (KEP-3329); the Eviction API sets it by itself.
         """
         told = await self._ask(_tell_of_disruption(pod, why, at))
-        if told.status >= 300 or told.status == 0:
+        if not told.accepted:
             return told
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", **_delete_options(pod, grace)}
-        return await self._ask(Call("DELETE", _path(pod), "delete", "pods", body=body))
+        return await self._ask(_deletion(pod, _delete_options(pod, grace)))
+
+    async def rehearse_deletion(self, pod: PodRef, grace: int | None) -> Answer:
+        """Return what a deletion would be answered; nothing is changed."""
+        return await self._ask(_deletion(pod, _delete_options(pod, grace) | DRY_RUN))
 
     async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
         """See :class:`Writer`."""
@@ -112,6 +114,21 @@ def _path(pod: PodRef) -> str:
 def _delete_options(pod: PodRef, grace: int | None) -> dict[str, Any]:
     preconditions = {"preconditions": {"uid": pod.uid}}
     return preconditions if grace is None else {**preconditions, "gracePeriodSeconds": grace}
+
+
+def _eviction(pod: PodRef, options: dict[str, Any]) -> Call:
+    body = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": pod.name, "namespace": pod.namespace},
+        "deleteOptions": options,
+    }
+    return Call("POST", f"{_path(pod)}/eviction", "create", "pods/eviction", body=body)
+
+
+def _deletion(pod: PodRef, options: dict[str, Any]) -> Call:
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+    return Call("DELETE", _path(pod), "delete", "pods", body=body)
 
 
 def _tell_of_disruption(pod: PodRef, why: str, at: float) -> Call:

@@ -39,6 +39,11 @@ class Answer:
     message: str = ""
     retry_after: float = 0.0
 
+    @property
+    def accepted(self) -> bool:
+        """Whether what was asked for is done, or will be."""
+        return 200 <= self.status < 300
+
 
 def classify(answer: Answer, *, budgets: int) -> Outcome:
     """Return the class of an answer. ``budgets`` is how many disruption budgets select the pod.
@@ -52,7 +57,7 @@ def classify(answer: Answer, *, budgets: int) -> Outcome:
     is gone is for the watch, or the next answer, to tell.
     """
     match answer.status:
-        case status if 200 <= status < 300:
+        case _ if answer.accepted:
             return Outcome.ACCEPTED
         case 404:
             return Outcome.GONE
