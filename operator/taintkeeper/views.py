@@ -15,7 +15,7 @@ from taintkeeper.cluster.custom_feed import CustomFeed, CustomListener
 from taintkeeper.cluster.custom_kind import GROUP, CustomKind
 from taintkeeper.cluster.leases import LEASES
 from taintkeeper.cluster.node_feed import NodeFeed
-from taintkeeper.cluster.policy_wire import decode_namespace
+from taintkeeper.cluster.policy_wire import POLICIES, decode_namespace
 from taintkeeper.cluster.reflector import Kind, Listener, Reflector
 from taintkeeper.cluster.rule_wire import RULES
 from taintkeeper.cluster.wire import decode_budget, decode_local_volume, decode_pod
@@ -23,6 +23,7 @@ from taintkeeper.core import messages as m
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.health_messages import LeaseGone, LeaseSeen
 from taintkeeper.core.objects import Node, Pod
+from taintkeeper.core.policies import PolicyGone
 from taintkeeper.core.rules import RuleGone
 
 logger = logging.getLogger("taintkeeper")
@@ -101,6 +102,7 @@ class Views:
         self._reflect(LEASES, lambda lease: LeaseSeen(lease.node, lease.renewed), LeaseGone)
         self._customs: dict[str, CustomFeed[Any]] = {}
         self._follow(RULES, RuleGone)
+        self._follow(POLICIES, PolicyGone)
 
     def tasks(self) -> Mapping[str, Callable[[], Any]]:
         """Return what has to run for the views to stay up to date, by resource: functions that return coroutines."""

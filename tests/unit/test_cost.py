@@ -51,7 +51,8 @@ class Stack:
         for resource in ("poddisruptionbudgets", "namespaces", "persistentvolumes"):
             self._list(resource, ())
         self._list("pods", (pod(f"p{each}", f"n{each % nodes}", 1) for each in range(pods)))
-        self._views._note("nodes", True)
+        for resource in ("nodes", *self._views.customs):
+            self._views._note(resource, True)
 
     def _list(self, resource: str, objects: Iterator[Any] | tuple[()]) -> None:
         reflector = self._views._reflectors[resource]

@@ -92,7 +92,7 @@ async def test_a_standby_is_ready_but_watches_nothing(embedded: EmbeddedCluster)
             assert stands_by(second)
         asked = {(kind.method, kind.resource) for kind in embedded.requests}
     listed = {resource for method, resource in asked if method in ("GET", "WATCH")} - {"leases"}
-    assert not {"pods", "poddisruptionbudgets", "namespaces", "persistentvolumes"} & listed
+    assert not {"pods", "poddisruptionbudgets", "namespaces", "persistentvolumes", "evictionpolicies"} & listed
 
 
 async def test_what_is_to_be_done_is_done_by_the_leader_and_by_the_next_one_at_once(embedded: EmbeddedCluster) -> None:

@@ -18,7 +18,7 @@ from tests.unit.cluster.scripted_api import LOST, Answer, ApiByPath, Late, Scrip
 
 pytestmark = pytest.mark.looptime
 
-RULES = "nodetaintrules"
+RULES, POLICIES = "nodetaintrules", "evictionpolicies"
 RULE = {"metadata": wires.metadata("r"), "spec": spec()}
 RULE_LIST = page(17, RULE)
 
@@ -102,9 +102,9 @@ async def test_whoever_reaches_the_server_again_hurries_the_lists() -> None:
 
 
 async def test_the_kinds_that_nobody_needs_are_not_watched() -> None:
-    needed = Audience(Follower(), frozenset({"nodes", RULES}))
+    needed = [Audience(Follower(), frozenset({"nodes", kind})) for kind in (RULES, POLICIES)]
     needless = Audience(Follower(), frozenset({"nodes"}))
-    for audience, customs in ((needed, [RULES]), (needless, [])):
+    for audience, customs in ((needed[0], [RULES]), (needed[1], [POLICIES]), (needless, [])):
         views = Views(ApiByPath(), Random(0), [audience], as_seen=lambda node: node, failed=lambda *_: None)
         assert views.customs == customs
         assert list(views.tasks()) == ["nodes", *customs]

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from taintkeeper.cluster.custom_kind import CustomKind
 from taintkeeper.cluster.wire.common import Meta, Shared, Wire, decode_labels
 from taintkeeper.cluster.wire.selectors import SelectorWire, to_selector
 from taintkeeper.cluster.wire.statuses import StatusConditionWire, decode_conditions, encode_conditions, spec_fault
@@ -103,6 +104,9 @@ def encode_policy_status(status: PolicyStatus) -> dict[str, Any]:
         "exempt": status.exempt,
         "conditions": encode_conditions(status.conditions, status.generation),
     }
+
+
+POLICIES: CustomKind[PolicySeen, PolicyStatus] = CustomKind("evictionpolicies", decode_policy, encode_policy_status)
 
 
 def decode_namespace(raw: bytes | msgspec.Raw) -> tuple[str, dict[str, str]]:

@@ -340,8 +340,9 @@ def test_it_asks_for_the_permissions_that_it_needs() -> None:
         "create pods/eviction",
         "delete pods",
         "get nodes",
-        *("list namespaces", "list nodes", "list persistentvolumes", "list poddisruptionbudgets.policy", "list pods"),
-        *("patch nodes", "patch pods/status"),
-        *("watch namespaces", "watch nodes", "watch persistentvolumes", "watch poddisruptionbudgets.policy"),
-        "watch pods",
+        *("list evictionpolicies.taintkeeper.io", "list namespaces", "list nodes", "list persistentvolumes"),
+        *("list poddisruptionbudgets.policy", "list pods"),
+        *("patch evictionpolicies.taintkeeper.io/status", "patch nodes", "patch pods/status"),
+        *("watch evictionpolicies.taintkeeper.io", "watch namespaces", "watch nodes", "watch persistentvolumes"),
+        *("watch poddisruptionbudgets.policy", "watch pods"),
     ]

@@ -4,6 +4,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from taintkeeper.cluster.access import Permission
+from taintkeeper.cluster.custom_kind import GROUP
+from taintkeeper.cluster.policy_wire import POLICIES
 from taintkeeper.controllers.shell import Shell
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction.metrics import EvictionMetrics
@@ -12,6 +14,7 @@ from taintkeeper.core import messages as m
 from taintkeeper.core.eviction import EvictionEngine
 from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.eviction_states import State
+from taintkeeper.core.policies import PolicyWritten, WritePolicyStatus
 
 PERMISSIONS = (
     Permission("get", "nodes"),
@@ -29,6 +32,9 @@ PERMISSIONS = (
     Permission("watch", "namespaces"),
     Permission("list", "persistentvolumes"),
     Permission("watch", "persistentvolumes"),
+    Permission("list", POLICIES.resource, group=GROUP),
+    Permission("watch", POLICIES.resource, group=GROUP),
+    Permission("patch", POLICIES.resource, group=GROUP, subresource="status"),
 )
 
 ReadNode = Callable[[str], Awaitable[m.NodeRead | m.NodeUnread]]
@@ -39,10 +45,13 @@ class TaintEviction:
     """Feed it with what is seen of all its resources: it evicts, remembers and reports."""
 
     permissions = PERMISSIONS
-    resources = frozenset({"nodes", "pods", "poddisruptionbudgets", "namespaces", "persistentvolumes"})
+    resources = frozenset(
+        {"nodes", "pods", "poddisruptionbudgets", "namespaces", "persistentvolumes", POLICIES.resource}
+    )
 
     def __init__(self, options: EvictionOptions, around: Surroundings, read_node: ReadNode) -> None:
         self._writer = around.writer
+        self._custom_writer = around.custom_writer
         self._clock = around.clock
         self._read_node = read_node
         self._reports = EvictionReports(around.send)
@@ -82,6 +91,8 @@ class TaintEviction:
                 self._shell.spawn(self._read(effect))
             case m.Remember():
                 self._shell.spawn(self._remember(effect))
+            case WritePolicyStatus():
+                self._shell.spawn(self._write_status(effect))
             case _:
                 self._metrics.count(effect)
                 self._reports.tell(effect)
@@ -103,3 +114,7 @@ class TaintEviction:
 
     async def _remember(self, effect: m.Remember) -> None:
         self._shell.feed(await self._writer.write_first_seen(effect.node, effect.uid, effect.memory))
+
+    async def _write_status(self, effect: WritePolicyStatus) -> None:
+        done = await self._custom_writer.write_status(POLICIES, effect.name, effect.status)
+        self._shell.feed(PolicyWritten(effect.name, done))
