@@ -19,6 +19,7 @@ from testbed.embedded.samples import sample_nodes, sample_pods
 from tests.unit.runtime_bench import ACCOUNT, SECONDS, free_port, get, make, running, taint, until
 
 CONTROLLERS = (NodeTaint, NodeHealth, TaintEviction)
+EVICTING = {"nodes", "pods", "poddisruptionbudgets", "namespaces", "persistentvolumes", "evictionpolicies"}
 
 
 @pytest.fixture(autouse=True)
@@ -186,7 +187,8 @@ async def test_it_knows_its_own_pod_which_goes_last(
     [
         ("node-taint", {"nodes"}),
         ("node-health", {"nodes", "pods", "leases"}),
-        ("*", {"nodes", "pods", "poddisruptionbudgets", "namespaces", "persistentvolumes", "evictionpolicies", "leases"}),
+        ("taint-eviction", EVICTING),
+        ("*", EVICTING | {"leases"}),
     ],
 )
 async def test_only_what_the_chosen_controllers_need_is_asked_for(

@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 
 from taintkeeper.cluster.clock import SteadyClock
-from taintkeeper.cluster.custom_writer import DryCustomWriter
+from taintkeeper.cluster.custom_kind import CustomKind
 from taintkeeper.cluster.events import Notice
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
@@ -72,6 +73,19 @@ class ScriptedWriter:
         return node
 
 
+@dataclass
+class ScriptedCustomWriter:
+    """Notes statuses, and says of each in turn whether it could be written; of all later ones that it could."""
+
+    done: list[bool] = field(default_factory=list)
+    statuses: list[tuple[float, str, Any]] = field(default_factory=list)
+
+    async def write_status(self, kind: CustomKind[Any, Any], name: str, status: Any) -> bool:
+        """Note the status, as the API would be given it."""
+        self.statuses.append((asyncio.get_running_loop().time(), name, kind.encode_status(status)))
+        return self.done.pop(0) if self.done else True
+
+
 class EvictionBench:
     """The controller, what it sent to the API and what it reported, in one journal.
 
@@ -83,6 +97,7 @@ class EvictionBench:
         self, writer: ScriptedWriter | None = None, *, concurrency: int = 16, gone_after: float | None = 0.1
     ) -> None:
         self.writer = writer or ScriptedWriter()
+        self.custom_writer = ScriptedCustomWriter()
         self.registry = CollectorRegistry()
         self.crashes: list[BaseException] = []
         self.notices: list[Notice] = []
@@ -96,7 +111,7 @@ class EvictionBench:
             EvictionOptions(concurrency=concurrency),
             Surroundings(
                 writer=self.writer,
-                custom_writer=DryCustomWriter(),
+                custom_writer=self.custom_writer,
                 send=self._send,
                 registry=self.registry,
                 clock=self.clock,

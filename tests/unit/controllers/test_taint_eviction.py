@@ -335,6 +335,24 @@ async def test_an_eviction_that_is_accepted_while_we_stop_is_told_and_counted() 
     assert bench.metric("taintkeeper_eviction_requests_total", code="201", outcome="accepted") == 1.0
 
 
+async def test_the_status_of_a_policy_is_written_until_that_is_done() -> None:
+    bench = EvictionBench()
+    bench.custom_writer.done = [False]
+    bench.feed(policy_seen(policy(), version=3), *pods(2), TAINTED, FRESH)
+    await asyncio.sleep(HOUR)
+    told = [(name, status["observedGeneration"], status["evicted"]) for _, name, status in bench.custom_writer.statuses]
+    assert told == [("p", 3, 0), ("p", 3, 2)]
+    times = [at for at, _, _ in bench.custom_writer.statuses]
+    assert times[1] - times[0] >= 5.0
+
+
+async def test_a_status_that_is_written_is_not_written_again() -> None:
+    bench = EvictionBench()
+    bench.feed(policy_seen(policy()), FRESH)
+    await asyncio.sleep(HOUR)
+    assert len(bench.custom_writer.statuses) == 1
+
+
 def test_it_asks_for_the_permissions_that_it_needs() -> None:
     assert sorted(map(str, PERMISSIONS)) == [
         "create pods/eviction",
