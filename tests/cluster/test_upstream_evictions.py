@@ -79,6 +79,24 @@ async def test_a_pod_with_a_finalizer_is_asked_once_and_told_why(world: World, o
 
 
 @pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        case("TestEvictionWithFinalizers: running pod", {}, True),
+        case(
+            "TestEvictionWithFinalizers: running pod should not update conditions in dry-run mode",
+            {"dryRun": ["All"]}, False,
+        ),
+    ],
+)  # fmt: skip
+async def test_a_pod_is_told_of_its_disruption_unless_that_is_only_rehearsed(
+    world: World, kube: Kube, options: dict[str, Any], told: bool
+) -> None:
+    await world.pod(await world.node(), "p", grace=60)
+    assert (await kube.evict(world.namespace, "p", **options)).status == 201
+    assert (await disruption(world, "p") is not None) is told
+
+
+@pytest.mark.parametrize(
     ("policy", "ready"),
     [
         case("TestEvictionWithUnhealthyPodEvictionPolicy: nil, ready", None, True),
