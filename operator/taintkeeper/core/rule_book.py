@@ -101,6 +101,7 @@ class RuleBook:
         wanted: dict[TaintId, RuleTaint] = {}
         kept: set[TaintId] = set()
         decided: set[TaintId] = set()
+        unlimited: set[TaintId] = set()
         values: dict[TaintId, str] = {}
         for entry, rule in self._selecting(node.name):
             taint_id = rule.taint_id
@@ -111,6 +112,11 @@ class RuleBook:
                 wanted[taint_id] = _joined(wanted.get(taint_id), rule, value, _because(rule, node))
             elif entry.cases[node.name].phase is not Phase.CLEAR:
                 kept.add(taint_id)
+            else:
+                continue
+            if not rule.rate_limited:
+                unlimited.add(taint_id)
+        limited = (kept | wanted.keys()) - unlimited
         over: dict[TaintId, str] = {}
         for taint_id, rule_name in node.rule_taints.items():
             if taint_id in wanted or taint_id in kept:
@@ -119,7 +125,7 @@ class RuleBook:
                 kept.add(taint_id)
             else:
                 over[taint_id] = self._why_over(rule_name, taint_id, node.name)
-        return RuleView(wanted, frozenset(kept - wanted.keys()), frozenset(decided), over)
+        return RuleView(wanted, frozenset(kept - wanted.keys()), frozenset(decided), frozenset(limited), over)
 
     def _selecting(self, name: str) -> Iterator[tuple[Entry, Rule]]:
         for entry in self._entries.values():

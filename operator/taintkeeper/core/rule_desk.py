@@ -58,9 +58,12 @@ class RuleDesk:
             self._reporter.touch(name)
         return [WriteRuleStatus(name, status) for name, _, status in self._reporter.due(now)]
 
-    def next_at(self) -> float:
-        """Return when the next hold or clear time ends or a status may be written, in seconds since the epoch."""
-        times = (self._book.wake_at(), self._reporter.wake_at())
+    def next_at(self, *, reporting: bool) -> float:
+        """Return when the next hold or clear time ends, in seconds since the epoch, or infinity.
+
+        While ``reporting``, when statuses are asked for, the time at which one may be written counts as well.
+        """
+        times = (self._book.wake_at(), self._reporter.wake_at() if reporting else None)
         return min((time for time in times if time is not None), default=math.inf)
 
     def _compose(self, name: str, known: RuleStatus | None, now: float) -> RuleStatus:

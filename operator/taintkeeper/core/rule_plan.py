@@ -55,7 +55,7 @@ def with_decisions(want: Wanted, view: RuleView, node: Node) -> Wanted:
 
 def lacks_token(node: Node, view: RuleView) -> bool:
     """Say whether the node needs a token of its zone before it gets everything that the rules want."""
-    return any(taint.rate_limited and not _is_right(node, i, taint) for i, taint in _plain(view).items())
+    return any(taint.rate_limited and not _is_right(node, i, taint) for i, taint in own_wishes(view).items())
 
 
 def plan_rules(
@@ -72,7 +72,7 @@ def plan_rules(
     """
     present = {(taint.key, taint.effect): taint for taint in (node.taints if base is None else base.taints)}
     ours = {i: rule for i, rule in node.rule_taints.items() if i in present and i not in BUILT_IN}
-    wanted = _plain(view)
+    wanted = own_wishes(view)
     new = {
         i: Taint(*i, taint.value, now)
         for i, taint in sorted(wanted.items())
@@ -89,9 +89,33 @@ def plan_rules(
 
 
 def lost_to_others(before: Node, after: Node, view_before: RuleView, view_after: RuleView) -> set[TaintId]:
-    """Return the taints of ours that vanished between two states of a node although rules want them, then and now."""
-    had, has = ({(taint.key, taint.effect) for taint in node.taints} for node in (before, after))
-    return (had - has) & before.rule_taints.keys() & _plain(view_before).keys() & _plain(view_after).keys()
+    """Return the taints of ours that others spoilt between two states of a node although rules want them, in both.
+
+    A taint is spoilt when it has vanished, and also when it has got another value.
+    """
+    wanted_before, wanted_after = own_wishes(view_before), own_wishes(view_after)
+    return {
+        i
+        for i in before.rule_taints.keys() & wanted_before.keys() & wanted_after.keys()
+        if wanted_before[i].value == wanted_after[i].value
+        and _is_right(before, i, wanted_before[i])
+        and not _is_right(after, i, wanted_after[i])
+    }
+
+
+def forced_by_others(before: Node, after: Node, view_before: RuleView, view_after: RuleView) -> set[TaintId]:
+    """Return the taints that others made ours between two states of a node although no rule asks for them, in any.
+
+    They added it to the node's memory, be the taint there as well or not: we would take away what is there of both.
+    """
+    asked = {i for view in (view_before, view_after) for i in (*view.wanted, *view.kept)}
+    grown = after.rule_taints.keys() - before.rule_taints.keys()
+    return {i for i in grown if i in BUILT_IN or i not in asked or not _has(after, i)}
+
+
+def own_wishes(view: RuleView) -> dict[TaintId, RuleTaint]:
+    """Return the taints that rules want of themselves: those that are not built in."""
+    return {i: taint for i, taint in view.wanted.items() if i not in BUILT_IN}
 
 
 def _joined(
@@ -105,10 +129,6 @@ def _joined(
     if base is None:
         return Change(kept + added, added, removed)
     return Change(kept + added, base.added + added, base.removed + removed)
-
-
-def _plain(view: RuleView) -> dict[TaintId, RuleTaint]:
-    return {i: taint for i, taint in view.wanted.items() if i not in BUILT_IN}
 
 
 def _is_right(node: Node, taint_id: TaintId, taint: RuleTaint) -> bool:

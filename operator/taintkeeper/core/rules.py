@@ -157,11 +157,13 @@ class RuleView:
 
     ``wanted`` is to be there. ``kept`` may stay where it is, but is not to be added: the condition has not lasted long
     enough, is not over for long enough or is not known, or too many nodes have it. ``decided`` are the built-in
-    taints about which rules decide for this node. ``over`` tells for each taint that a rule once brought and that is
-    neither wanted nor kept why it goes.
+    taints about which rules decide for this node. ``limited`` are those wanted or kept by rules that all keep to the
+    pace of the zone. ``over`` tells for each taint that a rule once brought and that is neither wanted nor kept why it
+    goes.
     """
 
     wanted: Mapping[TaintId, RuleTaint]
     kept: frozenset[TaintId]
     decided: frozenset[TaintId]
+    limited: frozenset[TaintId]
     over: Mapping[TaintId, str]

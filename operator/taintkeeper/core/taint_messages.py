@@ -6,22 +6,33 @@ from dataclasses import dataclass
 from taintkeeper.core.conditions import Change, TaintId
 from taintkeeper.core.messages import Knowledge, NodeGone, NodeSeen, NodeWritten, Woke
 from taintkeeper.core.objects import Node
+from taintkeeper.core.rules import RuleGone, RuleSeen, RuleWritten, WriteRuleStatus
 from taintkeeper.core.zones import ZoneState
 
-TaintInput = NodeSeen | NodeGone | Knowledge | Woke | NodeWritten
+TaintInput = NodeSeen | NodeGone | Knowledge | Woke | NodeWritten | RuleSeen | RuleGone | RuleWritten
 
 
 @dataclass(frozen=True, slots=True)
 class PatchTaints:
-    """Write these taints to the node, provided that it has not changed since; ``reasons`` tells why, by key.
+    """Write these taints to the node, provided that it has not changed since.
 
-    ``again`` are taints that somebody removed although they are called for.
+    ``reasons`` tells why for each taint that is added or removed. ``again`` are taints that somebody removed although
+    they are called for. ``rule_taints`` is what the node is to remember of rules (``Node.rule_taints``), None where it
+    does already.
     """
 
     node: Node
     change: Change
-    reasons: Mapping[str, str]
+    reasons: Mapping[TaintId, str]
     again: frozenset[TaintId] = frozenset()
+    rule_taints: Mapping[TaintId, str] | None = None
+
+    @property
+    def ids(self) -> set[TaintId]:
+        """Which taints it adds or removes, or has the node remember or forget."""
+        if self.rule_taints is None:
+            return self.change.ids
+        return self.change.ids | (self.rule_taints.keys() ^ self.node.rule_taints.keys())
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +41,7 @@ class TaintsChanged:
 
     node: Node
     change: Change
-    reasons: Mapping[str, str]
+    reasons: Mapping[TaintId, str]
     again: frozenset[TaintId]
 
 
@@ -69,4 +80,4 @@ class ZoneChanged:
     cooling: bool = False
 
 
-TaintEffect = PatchTaints | TaintsChanged | TaintContested | ReadyFlipped | ZoneChanged
+TaintEffect = PatchTaints | TaintsChanged | TaintContested | ReadyFlipped | ZoneChanged | WriteRuleStatus

@@ -1,7 +1,7 @@
 """Which taints a node gets when: the engine of the node-taint controller.
 
-Level triggered: whatever happened, a node's taints are compared with what its conditions call for, and the difference
-is written. NoSchedule goes at once; NoExecute when the zone has a token.
+Level triggered: whatever happened, a node's taints are compared with what its conditions and the rules call for, and
+the difference is written. NoSchedule goes at once; NoExecute when the zone has a token.
 """
 
 import math
@@ -11,11 +11,13 @@ from random import Random
 
 from taintkeeper.core import messages as m
 from taintkeeper.core import taint_messages as t
-from taintkeeper.core.conditions import Change, TaintId, Wanted, execute_taint, ids_of, plan, undone, wanted
+from taintkeeper.core.conditions import TaintId, ids_of
 from taintkeeper.core.contention import Contention
-from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node
-from taintkeeper.core.rules import Limit
+from taintkeeper.core.objects import NO_SCHEDULE, Node
+from taintkeeper.core.rule_desk import RuleDesk
+from taintkeeper.core.rules import Limit, RuleGone, RuleSeen, RuleWritten
 from taintkeeper.core.shutdown import left_alone_until
+from taintkeeper.core.wishes import Wish, undone_by_others, wish
 from taintkeeper.core.writing import CONCURRENT_WRITES, Writes
 from taintkeeper.core.zone_book import ZoneBook
 from taintkeeper.core.zones import Rates
@@ -47,6 +49,7 @@ class TaintEngine:
         self._nodes: dict[str, Node] = {}
         self._writes = Writes(options.concurrency, random)
         self._contention = Contention(random)
+        self._rules = RuleDesk(random)
         self._dirty: dict[str, None] = {}
         self._fresh = False
         self._listed = False
@@ -59,8 +62,11 @@ class TaintEngine:
         if self._listed:
             self._judge_zones(now)
             self._end_sparing(now)
+            self._mark(self._rules.advance(now))
             self._mark(self._writes.due(now))
             self._reconcile(now)
+        if self._fresh:
+            self._out.extend(self._rules.statuses(now))
         effects, self._out = self._out, []
         return effects
 
@@ -70,7 +76,8 @@ class TaintEngine:
             return None
         token_at = self.book.next_at() if self._fresh else math.inf
         spared_until = self._spared_until if self._spared_until > -math.inf else math.inf
-        at = min(self._writes.next_at(), spared_until, self.book.judge_at(), token_at)
+        rules_at = self._rules.next_at(reporting=self._fresh)
+        at = min(self._writes.next_at(), spared_until, self.book.judge_at(), token_at, rules_at)
         return at if at < math.inf else None
 
     def _take_in(self, event: t.TaintInput, now: float) -> None:
@@ -84,7 +91,11 @@ class TaintEngine:
             case m.Knowledge(fresh):
                 self._fresh = fresh
                 self._listed = self._listed or fresh
+                if fresh:
+                    self._rules.rely()
                 self._mark(self._nodes)
+            case RuleSeen() | RuleGone() | RuleWritten():
+                self._rules.take(event, now)
             case m.Woke():
                 pass
 
@@ -92,10 +103,15 @@ class TaintEngine:
         known = self._nodes.get(node.name)
         if known is not None and known.uid != node.uid:
             self._node_gone(node.name)
-        elif known is not None:
-            if node.older_than(known):
-                return
-            self._compare(known, node, now)
+            known = None
+        if known is not None and node.older_than(known):
+            return
+        before = self._wish(known) if known is not None and self._is_touched(known, node) else None
+        self._rules.see(node, now)
+        if before is not None:
+            self._compare(before, self._wish(node), now)
+        if known is not None and known.ready is not node.ready:
+            self._out.append(t.ReadyFlipped(node))
         self._nodes[node.name] = node
         self.book.place(node, now)
         self._dirty[node.name] = None
@@ -104,24 +120,25 @@ class TaintEngine:
         self._nodes.pop(name, None)
         self._writes.forget(name)
         self._contention.forget(name)
+        self._rules.forget(name)
         self._dirty.pop(name, None)
         self.book.remove(name)
 
-    def _compare(self, before: Node, after: Node, now: float) -> None:
-        """Notice what has become different: whether the node is ready, and what others did to our taints."""
-        if before.ready is not after.ready:
-            self._out.append(t.ReadyFlipped(after))
-        writing = self._writes.of(after.name)
-        if before.taints == after.taints and not writing.lost:
-            return
-        want, execute = self._wanted(after), self._may_execute()
-        lost, forced = undone(before, after, self._wanted(before), want, execute=execute)
+    def _is_touched(self, before: Node, after: Node) -> bool:
+        same = (before.taints, before.rule_taints) == (after.taints, after.rule_taints)
+        return not same or bool(self._writes.of(after.name).lost)
+
+    def _compare(self, before: Wish, after: Wish, now: float) -> None:
+        """Notice what others did to our taints."""
+        node = after.node
+        writing = self._writes.of(node.name)
+        lost, forced = undone_by_others(before, after)
         if writing.sent is not None:
             lost -= ids_of(writing.sent.change.removed)
             forced -= ids_of(writing.sent.change.added)
-        writing.lost = ((writing.lost | lost) & want.ids(execute=execute)) - ids_of(after.taints)
+        writing.lost = ((writing.lost | lost) & after.ids) - ids_of(node.taints)
         for taint in sorted(lost | forced):
-            self._note_undone(after, taint, now, reason=want.no_schedule[taint[0]] if taint in lost else None)
+            self._note_undone(node, taint, now, reason=after.reason(taint) if taint in lost else None)
 
     def _note_undone(self, node: Node, taint: TaintId, now: float, *, reason: str | None) -> None:
         if self._contention.undone(node.name, taint, now):
@@ -170,7 +187,7 @@ class TaintEngine:
             self._write(self._nodes[name], now)
 
     def _enqueue(self, node: Node, now: float) -> None:
-        if not self._may_execute() or wanted(node).execute is None or execute_taint(node) is not None:
+        if not self._wish(node).needs_token:
             self.book.forgo(node)
         elif (until := left_alone_until(node, self._options.shutdown_seconds, now)) > now:
             self.book.forgo(node)
@@ -178,30 +195,23 @@ class TaintEngine:
         else:
             self.book.wait(node, now)
 
-    def _wanted(self, node: Node) -> Wanted:
-        """Return what the node's conditions call for; once every zone has failed, no NoExecute stays, come what may."""
-        want = wanted(node)
-        if not self.book.all_disrupted:
-            return want
-        return replace(want, unknown=frozenset(identity for identity in want.unknown if identity[1] != NO_EXECUTE))
-
-    def _may_execute(self) -> bool:
-        return not self.book.all_disrupted and self._spared_until == -math.inf
+    def _wish(self, node: Node) -> Wish:
+        disrupted = self.book.all_disrupted
+        execute = not disrupted and self._spared_until == -math.inf
+        return wish(node, self._rules.view(node), all_disrupted=disrupted, execute=execute)
 
     def _write(self, node: Node, now: float) -> None:
         if not self._writes.may_begin(node, now):
             return
-        want = self._wanted(node)
-        granted = execute_taint(node) is not None or self.book.granted(node)
-        change = plan(node, want, execute=self._may_execute() and granted, may_add=self._fresh, now=now)
-        if change is None:
+        patch = self._wish(node).patch(granted=self.book.granted(node), may_add=self._fresh, now=now)
+        if patch is None:
             self._writes.of(node.name).failures = 0
-        elif not self._contested(node, change, now):
-            again = frozenset(self._writes.of(node.name).lost & ids_of(change.added))
-            self._send(t.PatchTaints(node, change, want.no_schedule, again))
+        elif not self._contested(patch, now):
+            again = frozenset(self._writes.of(node.name).lost & ids_of(patch.change.added))
+            self._send(replace(patch, again=again))
 
-    def _contested(self, node: Node, change: Change, now: float) -> bool:
-        return all(self._contention.paused_until(node.name, taint) > now for taint in change.ids)
+    def _contested(self, patch: t.PatchTaints, now: float) -> bool:
+        return all(self._contention.paused_until(patch.node.name, taint) > now for taint in patch.ids)
 
     def _send(self, patch: t.PatchTaints) -> None:
         if self._writes.has_place:

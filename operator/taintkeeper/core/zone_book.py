@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass, field
 
 from taintkeeper.core.conditions import execute_taint
-from taintkeeper.core.objects import Node
+from taintkeeper.core.objects import NO_EXECUTE, Node
 from taintkeeper.core.rules import Limit
 from taintkeeper.core.taint_messages import ZoneChanged
 from taintkeeper.core.zones import Rates, ZoneQueue, ZoneState, zone_state
@@ -62,7 +62,7 @@ class ZoneBook:
 
     @property
     def evicting(self) -> int:
-        """How many nodes are tainted NoExecute for not-ready or unreachable, or got their token for it."""
+        """How many nodes have a NoExecute taint of ours, for a condition or by a rule, or got their token for one."""
         return self._evicting
 
     @property
@@ -199,7 +199,7 @@ class ZoneBook:
     def _count(self, node: Node, step: int) -> None:
         zone = self._zones[node.zone]
         self._touched[zone.name] = None
-        self._evicting += step * (execute_taint(node) is not None)
+        self._evicting += step * _evicts(node)
         zone.members += step
         if not node.excluded:
             zone.ready += step * node.ready
@@ -212,6 +212,11 @@ class ZoneBook:
             self._counting.discard(node.zone)
             self._full.discard(node.zone)
             self._cooling.pop(node.zone, None)
+
+
+def _evicts(node: Node) -> bool:
+    by_rule = any(taint.effect == NO_EXECUTE and (taint.key, taint.effect) in node.rule_taints for taint in node.taints)
+    return by_rule or execute_taint(node) is not None
 
 
 def _put(names: set[str], name: str, *, present: bool) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from taintkeeper.cluster.events import Notice, Subject
 from taintkeeper.controllers.node_taint.reports import TaintReports
-from taintkeeper.core.conditions import Change
+from taintkeeper.core.conditions import Change, TaintId
 from taintkeeper.core.messages import NodeWritten, WriteResult
 from taintkeeper.core.objects import Node, Taint
 from taintkeeper.core.taint_messages import TaintContested, TaintsChanged, ZoneChanged
@@ -18,13 +18,16 @@ NODE = Node("n1", uid="n1-uid")
 SUBJECT = Subject("Node", "n1", "n1-uid")
 DISK = Taint("node.kubernetes.io/disk-pressure", "NoSchedule", time_added=1.0)
 NOT_READY = Taint("node.kubernetes.io/not-ready", "NoExecute", time_added=1.0)
-UNREACHABLE = Taint("node.kubernetes.io/unreachable", "NoExecute", time_added=1.0)
 
 
 def told(effect: TaintsChanged | TaintContested | ZoneChanged) -> list[Notice]:
     notices: list[Notice] = []
     TaintReports(notices.append).tell(effect)
     return notices
+
+
+def id_of(taint: Taint) -> TaintId:
+    return taint.key, taint.effect
 
 
 def changed(*, added: tuple[Taint, ...] = (), removed: tuple[Taint, ...] = (), **more: Any) -> TaintsChanged:
@@ -36,15 +39,13 @@ def changed(*, added: tuple[Taint, ...] = (), removed: tuple[Taint, ...] = (), *
     ("effect", "reason", "message"),
     [
         pytest.param(
-            changed(added=(DISK,), reasons={DISK.key: "DiskPressure is True"}),
+            changed(added=(DISK,), reasons={id_of(DISK): "DiskPressure is True"}),
             "TaintAdded",
             "Taint node.kubernetes.io/disk-pressure:NoSchedule added: DiskPressure is True",
             id="added",
         ),
         pytest.param(
-            changed(
-                added=(DISK,), reasons={DISK.key: "DiskPressure is True"}, again=frozenset({(DISK.key, DISK.effect)})
-            ),
+            changed(added=(DISK,), reasons={id_of(DISK): "DiskPressure is True"}, again=frozenset({id_of(DISK)})),
             "TaintAdded",
             "Taint node.kubernetes.io/disk-pressure:NoSchedule added again: "
             "somebody removed it while DiskPressure is True",
@@ -55,17 +56,10 @@ def changed(*, added: tuple[Taint, ...] = (), removed: tuple[Taint, ...] = (), *
             ],
         ),
         pytest.param(
-            changed(removed=(DISK,)),
+            changed(removed=(DISK,), reasons={id_of(DISK): "its condition is over"}),
             "TaintRemoved",
             "Taint node.kubernetes.io/disk-pressure:NoSchedule removed: its condition is over",
             id="over",
-        ),
-        pytest.param(
-            changed(removed=(NOT_READY,), reasons={NOT_READY.key: "Ready is False"}),
-            "TaintRemoved",
-            "Taint node.kubernetes.io/not-ready:NoExecute removed: "
-            "every zone has failed, so that no pod is better off elsewhere",
-            id="every zone has failed",
         ),
     ],
 )
@@ -76,7 +70,9 @@ def test_each_change_of_a_taint_is_told_with_its_reason(effect: TaintsChanged, r
 def test_only_the_taint_that_somebody_removed_is_told_as_added_again() -> None:
     twin = Taint(NOT_READY.key, "NoSchedule", time_added=1.0)
     effect = changed(
-        added=(NOT_READY, twin), reasons={twin.key: "Ready is False"}, again=frozenset({(twin.key, twin.effect)})
+        added=(NOT_READY, twin),
+        reasons={id_of(NOT_READY): "Ready is False", id_of(twin): "Ready is False"},
+        again=frozenset({id_of(twin)}),
     )
     assert [notice.message for notice in told(effect)] == [
         "Taint node.kubernetes.io/not-ready:NoExecute added: Ready is False",
@@ -108,11 +104,12 @@ def test_a_contested_taint_is_a_warning_on_its_node(
     assert caplog.messages == [f"node n1: {message}"]
 
 
-def test_a_taint_that_took_the_place_of_another_is_named() -> None:
-    effect = changed(added=(UNREACHABLE,), removed=(NOT_READY,), reasons={UNREACHABLE.key: "Ready is Unknown"})
+def test_a_taint_that_got_another_value_is_told_as_replaced() -> None:
+    before, after = (Taint("example.com/hot", "NoExecute", value) for value in ("a", "b"))
+    effect = changed(added=(after,), removed=(before,), reasons={id_of(after): "it is hot, by rule heat"})
     assert [notice.message for notice in told(effect)] == [
-        "Taint node.kubernetes.io/unreachable:NoExecute added: Ready is Unknown",
-        "Taint node.kubernetes.io/not-ready:NoExecute removed: node.kubernetes.io/unreachable:NoExecute took its place",
+        "Taint example.com/hot=b:NoExecute added: it is hot, by rule heat",
+        "Taint example.com/hot=a:NoExecute removed: example.com/hot=b:NoExecute took its place",
     ]
 
 

@@ -1,7 +1,7 @@
 """Plays the shell and the API server around the taint engine: keeps the time and the nodes, writes down the writes."""
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from itertools import count
 from random import Random
@@ -9,8 +9,10 @@ from typing import Any, TypeVar
 
 from taintkeeper.core.messages import Knowledge, NodeGone, NodeSeen, NodeWritten, Woke, WriteResult
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Node, Taint
+from taintkeeper.core.rules import Rule, RuleGone, RuleSeen, RuleStatus, RuleWritten, WriteRuleStatus
 from taintkeeper.core.taint_messages import PatchTaints, TaintEffect, TaintInput
 from taintkeeper.core.tainting import TaintEngine, TaintOptions
+from tests.unit.core.rule_bench import seen as rule_seen
 
 Results = Callable[[PatchTaints, float], WriteResult]
 Effect = TypeVar("Effect", bound=TaintEffect)
@@ -33,12 +35,13 @@ class TaintBench:
     """Nodes on a server with the engine beside it; time passes only in :meth:`run_until`.
 
     A write is checked against the node's resource version, takes ``latency`` seconds, and is answered with the new
-    node; the watch shows it as well.
+    node; the watch shows it as well. ``statuses`` are those of the rules as they were written last.
     """
 
     def __init__(
         self,
         *nodes: Node,
+        rules: Iterable[Rule] = (),
         options: TaintOptions | None = None,
         results: Results = done,
         latency: float = 0.0,
@@ -49,11 +52,16 @@ class TaintBench:
         self.results = results
         self.latency = latency
         self.server = {node.name: node for node in nodes}
+        self.rules: dict[str, RuleSeen] = {}
+        self.statuses: dict[str, RuleStatus] = {}
         self.log: list[tuple[float, TaintEffect]] = []
         self._options = options or TaintOptions()
         self._coming: list[tuple[float, int, PatchTaints | TaintInput]] = []
         self._sequence = count()
+        self._versions = 0
         self.engine = TaintEngine(self._options, Random(7))
+        for each in rules:
+            self.put_rule(each)
         self.tell(*(NodeSeen(node) for node in nodes))
         if fresh:
             self.tell(Knowledge(True))
@@ -84,13 +92,29 @@ class TaintBench:
 
     def condition(self, name: str, type_: str, status: str, reason: str = "") -> None:
         """Let the node report a condition."""
+        before = self.server[name].condition(type_)
         others = [condition for condition in self.server[name].conditions if condition.type != type_]
-        self.change(name, conditions=(*others, Condition(type_, status, reason)))
+        transition = before.transition if before is not None and before.status == status else self.now
+        self.change(name, conditions=(*others, Condition(type_, status, reason, transition=transition)))
 
     def ready(self, status: str, *names: str) -> None:
         """Let these nodes, or all of them, report this status of the Ready condition."""
         for name in names or tuple(self.server):
             self.condition(name, "Ready", status)
+
+    def put_rule(self, rule: Rule | None, *, name: str = "", fault: str = "") -> None:
+        """Create or change a rule; None for one that makes no sense, by its name and with its fault."""
+        version = self._versions = self._versions + 1
+        told = rule_seen(rule, name=name, fault=fault, version=version)
+        self.rules[told.name] = replace(told, status=self.statuses.get(told.name))
+        self.tell(self.rules[told.name])
+
+    def delete_rule(self, name: str, *, seen: bool = True) -> None:
+        """Delete a rule; with ``seen`` False nobody tells of it."""
+        del self.rules[name]
+        self.statuses.pop(name, None)
+        if seen:
+            self.tell(RuleGone(name))
 
     def run_until(self, end: float) -> None:
         """Let time pass, waking the engine whenever it asks for it."""
@@ -98,9 +122,10 @@ class TaintBench:
         self.now = end
 
     def restart(self) -> None:
-        """Replace the engine by a new one that knows nothing but what the nodes say."""
+        """Replace the engine by a new one that knows nothing but what the nodes and the rules say."""
         self._coming.clear()
         self.engine = TaintEngine(self._options, Random(7))
+        self.tell(*(replace(each, status=self.statuses.get(each.name)) for each in self.rules.values()))
         self.tell(*(NodeSeen(node) for node in self.server.values()), Knowledge(True))
 
     # What came of it
@@ -151,6 +176,9 @@ class TaintBench:
             self.log.append((self.now, effect))
             if isinstance(effect, PatchTaints):
                 self._later(self.now + self.latency, effect)
+            elif isinstance(effect, WriteRuleStatus):
+                self.statuses[effect.name] = effect.status
+                self._later(self.now + self.latency, RuleWritten(effect.name, done=True))
 
     def _commit(self, patch: PatchTaints) -> NodeWritten:
         name, result = patch.node.name, self.results(patch, self.now)
@@ -161,7 +189,9 @@ class TaintBench:
             result = WriteResult.CONFLICT
         if result is not WriteResult.DONE or node is None:
             return NodeWritten(name, result)
-        written = replace(node, taints=patch.change.taints, resource_version=self._next_version(name))
+        memory = node.rule_taints if patch.rule_taints is None else patch.rule_taints
+        version = self._next_version(name)
+        written = replace(node, taints=patch.change.taints, rule_taints=memory, resource_version=version)
         self.server[name] = written
         self._later(self.now, NodeSeen(written))
         return NodeWritten(name, result, written)

@@ -62,7 +62,7 @@ class StatusBench(RuleBench):
     def wait(self, seconds: float) -> None:
         """Let time pass and wake the reporter when it asks for it."""
         end = self.now + seconds
-        while (at := self.desk.next_at()) <= end:
+        while (at := self.desk.next_at(reporting=True)) <= end:
             self.now = max(self.now, at)
             self.settle()
             self.work()
@@ -167,7 +167,7 @@ def test_an_answer_that_nobody_waits_for_changes_nothing() -> None:
     bench.desk.take(RuleWritten("deadlock", False), bench.now)
     bench.desk.take(RuleWritten("unknown", True), bench.now)
     assert bench.work() == []
-    assert bench.desk.next_at() == inf
+    assert bench.desk.next_at(reporting=True) == inf
 
 
 def test_a_node_that_is_gone_or_no_longer_selected_is_not_counted_any_more() -> None:

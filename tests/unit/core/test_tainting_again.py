@@ -34,7 +34,9 @@ def test_a_taint_that_somebody_removes_comes_back_and_says_which_condition_holds
     assert bench.keys() == {"disk-pressure"}
     first, second = (effect for _, effect in bench.of(TaintsChanged))
     assert (set(first.again), set(second.again)) == (set(), {(PREFIX + "disk-pressure", NO_SCHEDULE)})
-    assert second.reasons == {PREFIX + "disk-pressure": "condition DiskPressure is True (KubeletHasDiskPressure)"}
+    assert second.reasons == {
+        (PREFIX + "disk-pressure", NO_SCHEDULE): "condition DiskPressure is True (KubeletHasDiskPressure)"
+    }
 
 
 def test_a_twin_that_somebody_removes_comes_back_and_is_told_while_the_other_stays() -> None:
@@ -79,7 +81,7 @@ def test_a_no_execute_taint_that_somebody_removes_is_told_of_when_it_comes_back(
     assert both(bench) == ({"not-ready"}, {"not-ready"})
     last = bench.of(TaintsChanged)[-1][1]
     assert last.again == {(PREFIX + "not-ready", NO_EXECUTE)}
-    assert last.reasons == {PREFIX + "not-ready": "condition Ready is False"}
+    assert last.reasons[PREFIX + "not-ready", NO_EXECUTE] == "condition Ready is False"
     told = [taint for _, effect in bench.of(TaintsChanged) for taint in effect.again]
     assert sorted(told) == sorted((PREFIX + "not-ready", effect) for effect in gone)
 

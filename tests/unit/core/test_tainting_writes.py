@@ -138,7 +138,9 @@ def test_what_was_written_is_told_with_its_reasons_once_it_is_done() -> None:
     ((at, told),) = bench.of(TaintsChanged)
     assert at == times(bench)[1] + 1.0
     assert (told.node.name, [taint.key for taint in told.change.added]) == ("n1", ["node.kubernetes.io/disk-pressure"])
-    assert told.reasons == {told.change.added[0].key: "condition DiskPressure is True (KubeletHasDiskPressure)"}
+    assert told.reasons == {
+        (told.change.added[0].key, NO_SCHEDULE): "condition DiskPressure is True (KubeletHasDiskPressure)"
+    }
 
 
 def test_a_write_whose_answer_shows_no_node_is_not_repeated_before_the_watch_shows_it() -> None:

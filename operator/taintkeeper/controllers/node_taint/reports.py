@@ -39,7 +39,7 @@ class TaintReports:
         node, change = effect.node, effect.change
         for taint in change.added:
             again = " again: somebody removed it while" if (taint.key, taint.effect) in effect.again else ":"
-            self._tell_node(node, "TaintAdded", f"Taint {taint} added{again} {effect.reasons[taint.key]}")
+            self._tell_node(node, "TaintAdded", f"Taint {taint} added{again} {effect.reasons[taint.key, taint.effect]}")
         for taint in change.removed:
             self._tell_node(node, "TaintRemoved", f"Taint {taint} removed: {_why_removed(effect, taint)}")
 
@@ -76,7 +76,6 @@ class TaintReports:
 
 
 def _why_removed(effect: t.TaintsChanged, taint: Taint) -> str:
-    if taint.key in effect.reasons:
-        return "every zone has failed, so that no pod is better off elsewhere"
-    successors = [added for added in effect.change.added if added.effect == taint.effect]
-    return f"{successors[0]} took its place" if successors else "its condition is over"
+    taint_id = (taint.key, taint.effect)
+    successor = next((added for added in effect.change.added if (added.key, added.effect) == taint_id), None)
+    return effect.reasons[taint_id] if successor is None else f"{successor} took its place"
