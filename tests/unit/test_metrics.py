@@ -33,6 +33,7 @@ from taintkeeper.core.health_messages import (
 from taintkeeper.core.messages import (
     BudgetSeen,
     Cancelled,
+    Evicted,
     EvictionFailed,
     Knowledge,
     NodeSeen,
@@ -104,7 +105,8 @@ def everything() -> CollectorRegistry:
     for effect in (
         EvictionFailed(reference, Outcome.FORBIDDEN, FORBIDDEN, (), 1.0),
         Cancelled(reference, deadline),
-        Skipped(reference, "mirror"),
+        Skipped(reference, "mirror", deadline),
+        Evicted(reference, "n1", deadline, 0.0, 201),
     ):
         eviction._metrics.count(effect)
     return metrics.registry
@@ -128,7 +130,7 @@ async def test_no_label_grows_with_the_cluster(families: list[Metric]) -> None:
     labels = {label for family in families for sample in family.samples for label in sample.labels}
     assert labels == {
         *("verb", "resource", "code", "outcome", "reason", "result", "key", "effect", "zone", "state", "le", "version"),
-        *("status", "write"),
+        *("status", "write", "policy", "how"),
     }
     assert not labels & NAMES_OF_THINGS
 

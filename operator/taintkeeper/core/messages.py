@@ -309,6 +309,7 @@ class Skipped:
 
     pod: PodRef
     reason: str
+    deadline: Deadline
 
 
 EvictionReport = (

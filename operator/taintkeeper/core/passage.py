@@ -20,7 +20,6 @@ from taintkeeper.core.gates import GateKey
 from taintkeeper.core.policy_tally import PolicyTally, Standing
 from taintkeeper.core.tracks import Tracks
 
-STANDINGS = {State.BLOCKED: Standing.BLOCKED, State.SKIPPED: Standing.EXEMPT}
 HELD_STATES = frozenset({State.READY, State.POSTED, State.BLOCKED, State.PAUSING})
 CROWD_STATES = frozenset({State.POSTED, State.LEAVING})
 DONE_STATES = frozenset({State.LEAVING, State.SKIPPED})
@@ -72,8 +71,11 @@ class Passage:
 
     def stand(self, track: Track) -> None:
         """Note how the pod stands with the policy that decides about it."""
-        standing = STANDINGS.get(track.state, Standing.PENDING)
-        self._tally.note(track.pod.ref.uid, track.deadline.decision.policy.name, standing)
+        standing = _standing(track)
+        if standing is None:
+            self._tally.forget(track.pod.ref.uid)
+        else:
+            self._tally.note(track.pod.ref.uid, track.deadline.decision.policy.name, standing)
 
     def take_vacated(self) -> list[tuple[str, int]]:
         """Return the nodes of which all pods have been asked to leave, each once, with how many are leaving still."""
@@ -176,3 +178,12 @@ class Passage:
         """Return when its policy has the pod deleted, not evicted, in seconds since the epoch; None for never."""
         since = self.blocked.since(track.pod.ref.uid)
         return deletes_at(track.deadline.ways, now if since is None else since)
+
+
+def _standing(track: Track) -> Standing | None:
+    """Return how a pod stands with its policy, None where the policy has no part in it, or no longer."""
+    if track.pod.mirror or track.pod.terminal or track.state is State.LEAVING:
+        return None
+    if track.deadline.decision.exempt:
+        return Standing.EXEMPT
+    return Standing.BLOCKED if track.state is State.BLOCKED else Standing.PENDING

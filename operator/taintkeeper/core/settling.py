@@ -69,7 +69,7 @@ class Settling:
         if reason := _exempt(track):
             if track.state is not State.SKIPPED:
                 self._cancel_exempt(track)
-                self._effects.append(m.Skipped(track.pod.ref, reason))
+                self._effects.append(m.Skipped(track.pod.ref, reason, track.deadline))
                 self._passage.enter(track, State.SKIPPED)
         elif track.deadline.paused:
             if track.state is not State.STANDING:
@@ -103,7 +103,7 @@ class Settling:
         if track.state is State.POSTED:
             return
         if track.state is not State.LEAVING:
-            self._effects.append(m.Skipped(track.pod.ref, "terminating"))
+            self._effects.append(m.Skipped(track.pod.ref, "terminating", track.deadline))
             self._passage.enter(track, State.LEAVING)
         gone_by = now if track.pod.delete_by is None else track.pod.delete_by
         self._tracks.set_timer(track, None if track.stuck else gone_by + STUCK_SECONDS)

@@ -29,6 +29,8 @@ from taintkeeper.core.messages import (
     Vacated,
 )
 from taintkeeper.core.objects import PodRef, Taint, Toleration
+from taintkeeper.core.policies import Decision, Mode, Policy
+from taintkeeper.core.traits import Trait
 from tests.unit.core.builders import case, node
 
 POD = PodRef("default", "p1", "p1-uid")
@@ -37,6 +39,8 @@ TAINT = Taint("foo", "NoExecute", "bar")
 NOW = Deadline(TAINT, None, 0.0, 0.0)
 LATER = Deadline(TAINT, Toleration("foo", "Exists", seconds=300), 0.0, 300.0)
 EVICTED = Evicted(POD, "n1", NOW, 0.25, 201)
+IGNORING = Decision(Policy("p", mode=Mode.IGNORE), "policy")
+EXEMPT = Skipped(POD, "policy", replace(NOW, decision=IGNORING))
 
 
 def failed(
@@ -177,6 +181,23 @@ def test_a_pod_that_was_deleted_for_its_budgets_is_told_loudly_after_upstreams_w
     assert escalated == Notice(SUBJECT, "Warning", "EvictionEscalated", message)
 
 
+@pytest.mark.reported("kubernetes/kubernetes#97832")
+@pytest.mark.reported("kubernetes/kubernetes#115779")
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [
+        ("policy", "policy p has the mode Ignore"),
+        (Trait.ANNOTATED, 'the pod has the annotation taintkeeper.io/evict: "false"'),
+        (Trait.UNMANAGED, "policy p ignores pods that no controller would replace"),
+        (Trait.LOCAL_STORAGE, "policy p ignores pods with data on the node"),
+    ],
+)
+def test_a_pod_that_is_exempt_is_told_with_the_reason(reason: str, why: str) -> None:
+    exempt = replace(NOW, decision=replace(IGNORING, exempt=reason))
+    message = f"Pod default/p1 is not evicted because of taint foo=bar:NoExecute: {why}"
+    assert told(Skipped(POD, reason, exempt)) == [Notice(SUBJECT, "Normal", "EvictionSkipped", message)]
+
+
 @pytest.mark.reported("kubernetes/kubernetes#55713")
 def test_a_pod_that_does_not_go_away_is_told_with_the_way_out() -> None:
     (notice,) = told(Stuck(POD, "n1", 300.4))
@@ -213,6 +234,21 @@ def test_deletions_and_escalations_are_counted_beside_evictions() -> None:
     assert registry.get_sample_value("taintkeeper_evictions_escalated_total") == 1.0
 
 
+def test_what_leaves_is_counted_by_its_policy() -> None:
+    registry = CollectorRegistry()
+    metrics = EvictionMetrics(registry)
+    other = replace(NOW, decision=Decision(Policy("p", dry_run=True)))
+    for effect in (EVICTED, replace(EVICTED, deleted=True), Rehearsed(POD, "n1", other)):
+        metrics.count(effect)
+    counted = {
+        (sample.labels["policy"], sample.labels["how"]): sample.value
+        for family in registry.collect()
+        for sample in family.samples
+        if sample.name == "taintkeeper_policy_evictions_total"
+    }
+    assert counted == {("system:default", "evicted"): 1, ("system:default", "deleted"): 1, ("p", "dry-run"): 1}
+
+
 def test_the_text_of_a_refusal_that_goes_on_stays_the_same_so_that_its_events_can_be_counted() -> None:
     early, late = (told(failed(Outcome.TRANSIENT, 500, "down", retry_in=retry_in)) for retry_in in (1.0, 60.0))
     assert early == late
@@ -224,7 +260,7 @@ def test_the_text_of_a_refusal_that_goes_on_stays_the_same_so_that_its_events_ca
         pytest.param(failed(Outcome.TRANSIENT, 409), id="a conflict with another write"),
         pytest.param(failed(Outcome.THROTTLED, 429), id="an API server that asks to slow down"),
         pytest.param(FoundGone(POD, Answer(404)), id="a pod that is gone"),
-        pytest.param(Skipped(POD, "mirror"), id="a pod that is never evicted"),
+        pytest.param(Skipped(POD, "mirror", NOW), id="a pod that is never evicted"),
         pytest.param(Evict(POD, NOW), id="an eviction that is still to be sent"),
         pytest.param(Remember("n1", "n1-uid", {}), id="a memory that is still to be written"),
     ],
@@ -260,9 +296,21 @@ def test_some_things_are_no_pods_owners_business(effect: EvictionEffect) -> None
             "pod default/p1 on node n1 would be evicted now: taint foo=bar:NoExecute is tolerated for 300 s only; "
             "policy system:default, mode Evict",
         ),
-        (Skipped(POD, "mirror"), "pod default/p1 is not evicted: mirror"),
+        (Skipped(POD, "mirror", NOW), "pod default/p1 is not evicted: mirror"),
+        (EXEMPT, "Pod default/p1 is not evicted because of taint foo=bar:NoExecute: policy p has the mode Ignore"),
     ],
-    ids=["at once", "after a time", "cancelled", "held", "gone", "another", "deleted", "rehearsed", "skipped"],
+    ids=[
+        "at once",
+        "after a time",
+        "cancelled",
+        "held",
+        "gone",
+        "another",
+        "deleted",
+        "rehearsed",
+        "skipped",
+        "exempt",
+    ],
 )
 def test_the_log_says_what_was_decided_and_why(
     effect: EvictionEffect, line: str, caplog: pytest.LogCaptureFixture
@@ -300,7 +348,7 @@ def test_the_log_says_what_was_decided_and_why(
             id="gone",
         ),
         pytest.param(Cancelled(POD, LATER), "taintkeeper_evictions_cancelled_total", {}, id="cancelled"),
-        pytest.param(Skipped(POD, "mirror"), "taintkeeper_pods_skipped_total", {"reason": "mirror"}, id="skipped"),
+        pytest.param(Skipped(POD, "mirror", NOW), "taintkeeper_pods_skipped_total", {"reason": "mirror"}, id="skipped"),
     ],
 )
 def test_every_effect_is_counted_once(effect: EvictionEffect, name: str, labels: dict[str, str]) -> None:

@@ -22,7 +22,7 @@ from taintkeeper.core.messages import (
     VolumeGone,
     VolumeSeen,
 )
-from taintkeeper.core.objects import NO_SCHEDULE, Taint
+from taintkeeper.core.objects import NO_SCHEDULE, Pod, Taint
 from taintkeeper.core.policies import Mode, PolicyGone, TaintPattern, WritePolicyStatus
 from taintkeeper.core.selectors import Selector
 from taintkeeper.core.traits import Trait
@@ -321,6 +321,44 @@ def test_the_status_of_a_policy_tells_its_numbers() -> None:
     bench.run_until(60.0)
     statuses = [effect.status for _, effect in bench.of(WritePolicyStatus)]
     assert (statuses[-1].pending, statuses[-1].evicted) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("facts", "about", "numbers"),
+    [
+        pytest.param({}, pod("p1"), (1, 0, 0, 0), id="counting"),
+        pytest.param({"mode": Mode.IGNORE}, pod("p1"), (0, 0, 1, 0), id="exempt"),
+        pytest.param({"dry_run": True}, pod("p1"), (1, 0, 0, 0), id="would leave"),
+        pytest.param({}, pod("p1", mirror=True), (0, 0, 0, 0), id="a mirror pod stays anyway"),
+        pytest.param({}, pod("p1", phase="Succeeded"), (0, 0, 0, 0), id="a pod that has ended stays anyway"),
+        pytest.param({}, replace(pod("p1"), deleting=True), (0, 0, 0, 0), id="told to leave by somebody else"),
+    ],
+)
+def test_each_pod_counts_as_what_its_policy_makes_of_it(
+    facts: dict[str, Any], about: Pod, numbers: tuple[int, ...]
+) -> None:
+    waiting = [lasting("foo", 600)] if numbers[0] and not facts else []
+    bench = EvictionBench(seen(policy(**facts)), PodSeen(replace(about, tolerations=tuple(waiting))), TAINTED)
+    bench.run_until(60.0)
+    assert told_numbers(bench) == numbers
+
+
+def test_a_pod_that_was_told_to_leave_is_pending_no_longer() -> None:
+    bench = EvictionBench(seen(policy()), PodSeen(pod("p1")), TAINTED, lingers=300.0)
+    bench.run_until(60.0)
+    assert told_numbers(bench) == (0, 0, 0, 1)
+
+
+def test_a_pod_that_its_budgets_hold_is_blocked_and_pending() -> None:
+    bench = held(mode=Mode.EVICT)
+    bench.run_until(60.0)
+    assert told_numbers(bench) == (1, 1, 0, 0)
+
+
+def told_numbers(bench: EvictionBench) -> tuple[int, ...]:
+    """Return what the status told last: pending, blocked, exempt, evicted."""
+    status = bench.of(WritePolicyStatus)[-1][1].status
+    return status.pending, status.blocked, status.exempt, status.evicted
 
 
 def test_a_deletion_that_is_refused_is_tried_again_as_one() -> None:

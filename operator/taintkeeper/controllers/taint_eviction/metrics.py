@@ -41,6 +41,12 @@ class EvictionMetrics:
             "Pods that were deleted since disruption budgets had held them for longer than their policy allows.",
             registry=registry,
         )
+        self._by_policy = Counter(
+            "taintkeeper_policy_evictions",
+            "Pods that left by each policy, evicted or deleted, and those that would have left (dry-run).",
+            ["policy", "how"],
+            registry=registry,
+        )
         self._webhooks = Counter(
             "taintkeeper_webhook_refusals",
             "Evictions that an admission webhook refused, or that failed since it is down, by its name.",
@@ -94,6 +100,7 @@ class EvictionMetrics:
         match effect:
             case m.Evicted(lateness=lateness, status=status, deleted=deleted, blocked_seconds=blocked):
                 (self._deletions if deleted else self._requests).labels(str(status), Outcome.ACCEPTED.value).inc()
+                self._by_policy.labels(effect.deadline.decision.policy.name, "deleted" if deleted else "evicted").inc()
                 self._escalations.inc(blocked is not None)
                 self._lateness.observe(lateness)
                 self._upstream_total.inc()
@@ -104,6 +111,8 @@ class EvictionMetrics:
                 self._requests.labels(str(answer.status), outcome.value).inc()
                 if (webhook := WEBHOOK.search(answer.message)) is not None:
                     self._webhooks.labels(webhook["name"]).inc()
+            case m.Rehearsed(deadline=deadline):
+                self._by_policy.labels(deadline.decision.policy.name, "dry-run").inc()
             case m.Cancelled():
                 self._cancelled.inc()
             case m.Skipped(reason=reason):

@@ -17,6 +17,7 @@ BLOCKED = "EvictionBlocked"
 FAILED = "EvictionFailed"
 PAUSED = "EvictionPaused"
 ESCALATED = "EvictionEscalated"
+SKIPPED = "EvictionSkipped"
 STUCK = "PodStuckTerminating"
 ISSUED = "EvictionsIssued"
 MISCONFIGURED = "BudgetMisconfigured"
@@ -52,8 +53,8 @@ class EvictionReports:
                 self._vacated(effect)
             case m.Rehearsed(pod, node, deadline):
                 logger.info("pod %s on node %s would be evicted now: %s; %s", pod, node, deadline, deadline.decision)
-            case m.Skipped(pod, reason):
-                logger.debug("pod %s is not evicted: %s", pod, reason)
+            case m.Skipped():
+                self._skipped(effect)
             case _:
                 pass
 
@@ -75,6 +76,15 @@ class EvictionReports:
         policy = deadline.decision.policy.name
         message = f"Deleted pod {pod}, which disruption budgets had held for {seconds:.0f} s, by policy {policy}"
         self._send(Notice(_subject(pod), "Warning", ESCALATED, message))
+
+    def _skipped(self, effect: m.Skipped) -> None:
+        pod, decision = effect.pod, effect.deadline.decision
+        if effect.reason != decision.exempt:
+            logger.debug("pod %s is not evicted: %s", pod, effect.reason)
+            return
+        message = f"Pod {pod} is not evicted because of taint {effect.deadline.taint}: {decision}"
+        logger.info("%s", message)
+        self._send(Notice(_subject(pod), "Normal", SKIPPED, message))
 
     def _stuck(self, effect: m.Stuck) -> None:
         pod, node = effect.pod, effect.node
