@@ -8,6 +8,7 @@ import pytest
 from testbed import Cluster
 from testbed.client import Kube
 from tests.cluster.operator_process import RUN, OperatorProcess
+from tests.cluster.policy_world import Policies
 from tests.cluster.world import World
 
 Start = Callable[..., Awaitable[OperatorProcess]]
@@ -17,6 +18,14 @@ Start = Callable[..., Awaitable[OperatorProcess]]
 async def world(kube: Kube) -> AsyncIterator[World]:
     """A namespace, nodes and pods that are gone after the test."""
     made = await World(kube).enter()
+    yield made
+    await made.leave()
+
+
+@pytest.fixture
+async def policies(kube: Kube, cluster_kind: str) -> AsyncIterator[Policies]:
+    """EvictionPolicies that are gone after the test. Name it before an operator, which watches what is defined."""
+    made = await Policies(kube, embedded=cluster_kind == "embedded").enter()
     yield made
     await made.leave()
 

@@ -1,6 +1,7 @@
 """A small world on a control plane: nodes and pods that a test makes, tells about, and leaves no trace of."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -8,6 +9,7 @@ from testbed.client import ApiError, Kube, Object, until
 
 NOT_READY = "node.kubernetes.io/not-ready"
 UNREACHABLE = "node.kubernetes.io/unreachable"
+MAINTENANCE = "maintenance"
 MISSING = object()
 
 
@@ -94,7 +96,15 @@ class World:
 
     # Pods
 
-    async def pod(self, node: str, name: str, *tolerations: Object, grace: int = 0, **metadata: Any) -> Object:
+    async def pod(
+        self,
+        node: str,
+        name: str,
+        *tolerations: Object,
+        grace: int = 0,
+        volumes: Sequence[Object] = (),
+        **metadata: Any,
+    ) -> Object:
         """Make a pod on this node that runs and is ready; return it."""
         labels = {"app": name} | metadata.pop("labels", {})
         spec = {
@@ -102,6 +112,7 @@ class World:
             "containers": [{"name": "main", "image": "none"}],
             "terminationGracePeriodSeconds": grace,
             "tolerations": [*tolerations],
+            "volumes": [*volumes],
         }
         body = {"metadata": {"name": name, "namespace": self.namespace, "labels": labels, **metadata}, "spec": spec}
         created = await self.kube.create("pods", body)
