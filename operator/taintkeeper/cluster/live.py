@@ -1,5 +1,7 @@
 """Reads a node and its pods from the API server, past every watch."""
 
+import asyncio
+
 import msgspec
 
 from taintkeeper.cluster.client import ApiClient, Call, StatusError, UnreachableError
@@ -15,8 +17,7 @@ class _PodList(msgspec.Struct):
 async def read_node(client: ApiClient, name: str) -> NodeRead | NodeUnread:
     """Read this node and the pods bound to it, as they are in the store; what went wrong is part of the answer."""
     try:
-        node = await _get_node(client, name)
-        pods = () if node is None else await _list_pods(client, name)
+        node, pods = await asyncio.gather(_get_node(client, name), _list_pods(client, name))
     except (UnreachableError, StatusError, msgspec.DecodeError) as error:
         return NodeUnread(name, str(error))
     return NodeRead(name, node, pods)

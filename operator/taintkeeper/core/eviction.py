@@ -46,7 +46,7 @@ class EvictionEngine:
         effects = self.queue.take_effects()
         effects.extend(self._vacated())
         if self.queue.fresh:
-            effects.extend(self._nodes.writes(now))
+            effects.extend(self._nodes.writes(now, calm=not self.queue.busy))
             effects.extend(self._reporter.due(now))
         return effects
 
@@ -130,7 +130,8 @@ class EvictionEngine:
             self._node_seen(event.node, now)
         for pod in event.pods:
             # The watch alone says which pods there are, or nobody would tell of the end of one that it never showed.
-            if pod.ref.uid in self._pods:
+            known = self._pods.get(pod.ref.uid)
+            if known is not None and not 0 < pod.version == known.version:
                 self._pod_seen(pod, now)
         self.queue.read(event.name, now)
 
@@ -203,4 +204,6 @@ class EvictionEngine:
         if found is None:
             self.queue.unwant(pod)
         else:
+            if found.due > now:
+                self._nodes.urge(pod.node)
             self.queue.want(pod, found, now)

@@ -61,6 +61,11 @@ class EvictionQueue:
         return self._passage.tracks
 
     @property
+    def busy(self) -> bool:
+        """Whether pods are to leave now, if they may."""
+        return bool(self._posted) or self._live.pending or self.tracks.next_is_own() is not None
+
+    @property
     def limit(self) -> int:
         """How many evictions may be under way at once, as the API server's answers have it now."""
         return self._pace.limit

@@ -9,6 +9,7 @@ before belongs to a taint that may have been removed and added again since.
 import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from random import Random
 
 from taintkeeper.core.first_seen import executes, plausible, remember
@@ -18,6 +19,8 @@ from taintkeeper.core.pacing import WRITE_BACKOFF
 from taintkeeper.core.policies import TaintPattern, any_matches
 
 SAME_SECONDS = 0.001
+PATIENCE_SECONDS = 10.0
+"""How long the memory of a node waits to be written on which nobody counts down, while pods have to leave."""
 REST_SECONDS = 1.0
 """How long a node is left alone after a write, so that no disagreement of any kind can become a hot loop."""
 
@@ -29,6 +32,7 @@ class NodeMemory:
     ``sent`` is what we wrote last, arrived or not, and ``writing`` says that its answer is still to come. ``answered``
     is the node as it was after our last write, until the watch has caught up with that. ``retry_at`` is when it may be
     written again, and ``queued_at`` what that was when it was put in line, if it is; both in seconds since the epoch.
+    ``urgent`` says that a pod counts down by it: should we end now, it must be known.
     """
 
     node: Node
@@ -40,6 +44,7 @@ class NodeMemory:
     failures: int = 0
     retry_at: float = 0.0
     queued_at: float | None = None
+    urgent: bool = False
 
     def read(self, node: Node) -> None:
         """Take over what somebody else has put on the node, where that is older than what is remembered here.
@@ -73,7 +78,8 @@ class MemoryKeeper:
     """All nodes with their memories, and the writes that bring the nodes up to date.
 
     ``acts`` says which taints may have a pod leave, and so are remembered. The line of nodes to be written is a heap,
-    of which what is out of date is dropped when it comes up.
+    of which what is out of date is dropped when it comes up. Those whose turn has come while others have to be served
+    first stand aside, each until a time of its own.
     """
 
     def __init__(self, random: Random, acts: Callable[[Taint], bool] = executes) -> None:
@@ -81,6 +87,7 @@ class MemoryKeeper:
         self._acts = acts
         self._nodes: dict[str, NodeMemory] = {}
         self._line: list[tuple[float, str]] = []
+        self._aside: dict[str, float] = {}
 
     def get(self, name: str) -> NodeMemory | None:
         """Return what is known of the node, or None."""
@@ -129,6 +136,7 @@ class MemoryKeeper:
     def gone(self, name: str) -> None:
         """Forget a node that was deleted."""
         self._nodes.pop(name, None)
+        self._aside.pop(name, None)
 
     def answered(self, event: NodeWritten, now: float) -> None:
         """Note how a write ended; one that failed is tried again after a growing pause.
@@ -148,22 +156,50 @@ class MemoryKeeper:
             known.failures += 1
         self._line_up(known)
 
-    def writes(self, now: float) -> list[Remember]:
-        """Return the writes that are to be made now, at most one under way for each node."""
+    def urge(self, name: str) -> None:
+        """Note that a pod counts down on this node: what is remembered is to be on it without delay."""
+        known = self._nodes.get(name)
+        if known is not None and not known.urgent:
+            known.urgent = True
+            if self._aside.pop(name, None) is not None:
+                self._line_up(known)
+
+    def writes(self, now: float, *, calm: bool = True) -> list[Remember]:
+        """Return the writes that are to be made now, at most one under way for each node.
+
+        Unless it is ``calm``, only what is urgent, and what has waited long enough.
+        """
         found = []
         while (known := self._next()) is not None and known.retry_at <= now:
             heapq.heappop(self._line)
-            known.sent, known.writing, known.queued_at = dict(known.memory), True, None
-            found.append(Remember(known.node.name, known.node.uid, known.sent))
+            known.queued_at = None
+            if calm or known.urgent:
+                found.append(self._write(known))
+            else:
+                self._aside.setdefault(known.node.name, now + PATIENCE_SECONDS)
+        while self._aside and (calm or next(iter(self._aside.values())) <= now):
+            known = self._nodes.get(self._take_aside())
+            if known is not None and known.due:
+                found.append(self._write(known))
         return found
 
     def wake_at(self) -> float | None:
         """Return when the next write that had to wait is due, in seconds since the epoch."""
         known = self._next()
-        return None if known is None else known.retry_at
+        times = [*([known.retry_at] if known else []), *islice(self._aside.values(), 1)]
+        return min(times, default=None)
+
+    def _write(self, known: NodeMemory) -> Remember:
+        known.sent, known.writing, known.urgent = dict(known.memory), True, False
+        return Remember(known.node.name, known.node.uid, known.sent)
+
+    def _take_aside(self) -> str:
+        name = next(iter(self._aside))
+        del self._aside[name]
+        return name
 
     def _line_up(self, known: NodeMemory) -> None:
-        if known.due and known.queued_at is None:
+        if known.due and known.queued_at is None and known.node.name not in self._aside:
             known.queued_at = known.retry_at
             heapq.heappush(self._line, (known.retry_at, known.node.name))
 
