@@ -149,8 +149,8 @@ async def test_a_taint_with_no_schedule_evicts_where_a_policy_names_it_and_nowhe
     await world.pod(node, "leaving")
     await world.pod(node, "tolerating", {**toleration("drain"), "effect": "NoSchedule"})
     await world.pod(other, "kept")
-    drain = {"taints": [{"key": "drain", "effect": "NoSchedule"}]}
-    await policies.obeyed(await policies.make(**drain, defaultTolerationSeconds=3))
+    pattern = {"key": "drain", "effect": "NoSchedule"}
+    await policies.obeyed(await policies.make(taints=[pattern], defaultTolerationSeconds=3))
     await world.add_taint(other, taint("full", "NoSchedule"))
     tainted_at = asyncio.get_running_loop().time()
     await world.add_taint(node, taint("drain", "NoSchedule"))

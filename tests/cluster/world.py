@@ -34,6 +34,7 @@ class World:
         self.kube = kube
         self.namespace = f"world-{uuid4().hex[:8]}"
         self._nodes: list[str] = []
+        self._volumes: list[str] = []
 
     async def enter(self) -> "World":
         """Make the namespace."""
@@ -48,6 +49,8 @@ class World:
             await self._delete("poddisruptionbudgets", self.namespace, budget["metadata"]["name"])
         for name in self._nodes:
             await self._delete("nodes", "", name)
+        for name in self._volumes:
+            await self._delete("persistentvolumes", "", name)
         await self._delete("namespaces", "", self.namespace)
 
     async def _delete(self, resource: str, namespace: str, name: str, **options: Any) -> None:
@@ -136,6 +139,25 @@ class World:
 
     async def _is_gone(self, pod: str) -> bool:
         return pod not in await self.pods()
+
+    # Volumes
+
+    async def volume(self, name: str, claim: str, node: str) -> None:
+        """Make a volume with a disk of this node, bound to this claim."""
+        here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}
+        spec = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "local": {"path": "/mnt/disk"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+            "claimRef": {"namespace": self.namespace, "name": claim},
+        }
+        self._volumes.append(f"{self.namespace}-{name}")
+        await self.kube.create("persistentvolumes", {"metadata": {"name": self._volumes[-1]}, "spec": spec})
+
+    async def remove_volume(self, name: str) -> None:
+        """Delete a volume."""
+        await self.kube.delete("persistentvolumes", "", f"{self.namespace}-{name}")
 
     # Budgets
 
