@@ -109,6 +109,14 @@ class Policies:
         found = next(each for each in (await self.status(name))["conditions"] if each["type"] == type_)
         return found["status"], found["reason"], found["message"]
 
+    async def tells(self, name: str, type_: str, *told: str) -> None:
+        """Wait until a condition has this status, reason and message."""
+
+        async def as_told() -> bool:
+            return await self.condition(name, type_) == told
+
+        await until(as_told)
+
     async def counts(self, name: str, seconds: float = 15.0, **numbers: int) -> None:
         """Wait until the status tells these numbers."""
         told: Object = {}

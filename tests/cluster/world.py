@@ -180,9 +180,13 @@ class World:
     # Events
 
     async def events(self, name: str) -> list[Object]:
-        """Return the events about the object with this name that Taintkeeper sent, oldest first."""
+        """Return the events that Taintkeeper sent about the node, or the world's own object, with this name.
+
+        The oldest comes first. Objects of the same name that other worlds had may have left events of their own.
+        """
         events = await self.kube.list("events", fieldSelector=f"involvedObject.name={name}")
         ours = [event for event in events if event.get("source", {}).get("component") == "taintkeeper"]
+        ours = [event for event in ours if event["involvedObject"].get("namespace", "") in ("", self.namespace)]
         return sorted(ours, key=lambda event: int(event["metadata"]["resourceVersion"]))
 
     async def told(self, name: str, reason: str, text: str, seconds: float = 10.0) -> Object:
