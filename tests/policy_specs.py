@@ -1,10 +1,14 @@
 """Specs of EvictionPolicies, good and bad: what the API server refuses, the operator refuses too."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from _pytest.mark import ParameterSet
 
+README = Path(__file__).parents[1] / "README.md"
 TOO_LONG = "a" * 64
 LONG_PREFIX = ".".join(["a" * 49] * 6) + "/x"
 TOO_LATE = 31_536_001
@@ -18,6 +22,13 @@ DEFAULTS = {
     "dryRun": False,
 }
 """What the API server fills in, apart from the parts of taints."""
+
+
+def readme_policies() -> dict[str, dict[str, Any]]:
+    """Return the policies that the README shows, by name."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    shown = [each for block in blocks for each in yaml.safe_load_all(block)]
+    return {each["metadata"]["name"]: each for each in shown if each["kind"] == "EvictionPolicy"}
 
 
 def taint(**fields: Any) -> dict[str, Any]:

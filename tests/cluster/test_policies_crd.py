@@ -12,7 +12,7 @@ import yaml
 from testbed import Cluster
 from testbed.client import MERGE, ApiError, Kube, until
 from testbed.real.build import bin_folder
-from tests.policy_specs import BAD, DEFAULTS, GOOD
+from tests.policy_specs import BAD, DEFAULTS, GOOD, readme_policies
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "manifests" / "examples" / "eviction-policies.yaml"
@@ -123,12 +123,18 @@ async def test_kubectl_shows_how_a_policy_works_and_what_it_has_done(
 
 
 async def test_the_examples_are_taken_and_come_back_as_they_were_written(kube: Kube, definition: None) -> None:
-    examples = list(yaml.safe_load_all(EXAMPLES.read_text()))
-    assert examples
+    examples = [*yaml.safe_load_all(EXAMPLES.read_text()), readme_policies()["databases"]]
     for example in examples:
         created = await kube.create(POLICIES, example)
         await kube.delete(POLICIES, "", example["metadata"]["name"])
         assert created["spec"] == {**created["spec"], **example["spec"]}
+
+
+@REAL
+@pytest.mark.parametrize("name", ["system:unreachable", "system:default"])
+async def test_no_policy_can_have_the_name_of_a_built_in_one(kube: Kube, definition: None, name: str) -> None:
+    with pytest.raises(ApiError, match=r"metadata\.name"):
+        await kube.create(POLICIES, readme_policies()[name])
 
 
 async def test_the_status_is_written_apart_from_the_spec(kube: Kube, definition: None) -> None:
