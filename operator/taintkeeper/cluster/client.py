@@ -193,6 +193,8 @@ class ApiClient:
             # Asked for each time: after a refusal they are new, and so is the connection then.
             ssl=self._credentials.ssl_context() or True,
             proxy=self._credentials.proxy,
+            # A POST would arrive as a GET elsewhere, and the answer to that would be taken for ours.
+            allow_redirects=False,
         )
 
 

@@ -10,6 +10,8 @@ from enum import StrEnum
 
 CAUSE_DISRUPTION_BUDGET = "DisruptionBudget"
 CAUSE_NAMESPACE_TERMINATING = "NamespaceTerminating"
+NOT_FOUND = "NotFound"
+"""What the API server says with a 404; a proxy that does not find the API server says something else."""
 
 
 class Outcome(StrEnum):
@@ -59,7 +61,7 @@ def classify(answer: Answer, *, budgets: int) -> Outcome:
     match answer.status:
         case _ if answer.accepted:
             return Outcome.ACCEPTED
-        case 404:
+        case 404 if answer.reason == NOT_FOUND:
             return Outcome.GONE
         case 429:
             return Outcome.BUDGET if CAUSE_DISRUPTION_BUDGET in answer.causes else Outcome.THROTTLED

@@ -33,9 +33,17 @@ def plausible(memory: Mapping[str, float], *, node_created: float) -> dict[str, 
     return {taint: at for taint, at in memory.items() if at >= node_created - CLOCK_TOLERANCE_SECONDS}
 
 
+def remembered_as(taint: Taint) -> str:
+    """Return the name under which a taint is remembered; its own time is part of that, where it has one.
+
+    What is remembered of a taint must not be taken for a later one of the same key, added while nobody looked.
+    """
+    return str(taint) if taint.time_added is None else f"{taint}@{taint.time_added:.0f}"
+
+
 def started(taint: Taint, memory: Mapping[str, float], *, node_created: float, now: float) -> float:
     """Return since when the taint counts, in seconds since the epoch; the older of memory and believable time."""
-    remembered = min(memory.get(str(taint), now), now)
+    remembered = min(memory.get(remembered_as(taint), now), now)
     if taint.time_added is not None and believable(taint, node_created=node_created, now=now):
         return min(taint.time_added, remembered)
     return remembered
@@ -50,7 +58,7 @@ def remember(
     now: float,
     acts: Callable[[Taint], bool] = executes,
 ) -> dict[str, float]:
-    """Return the memory that belongs to these taints: taint to first-seen time, in seconds since the epoch.
+    """Return the memory that belongs to these taints: name to first-seen time, in seconds since the epoch.
 
     Only taints that may have a pod leave are remembered (``acts``), and only where their own time does not do: it is
     missing or unbelievable, or the taint took the place of its sibling (not-ready, unreachable) in one step and goes on
@@ -61,7 +69,7 @@ def remember(
     for taint in taints:
         if not acts(taint):
             continue
-        name = str(taint)
+        name = remembered_as(taint)
         sibling = known.get(SIBLINGS.get(taint.key, "")) if executes(taint) else None
         if name in memory:
             kept[name] = min(memory[name], now)

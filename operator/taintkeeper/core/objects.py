@@ -58,8 +58,9 @@ class Condition:
 class Node:
     """A node as it was last seen.
 
-    ``first_seen`` is the memory kept on the node itself: taint to the time it was first noticed, in seconds since
-    the epoch. ``rule_taints`` is too: key and effect of each taint that a rule brought, to the name of that rule.
+    ``first_seen`` is the memory kept on the node itself: name of a taint (``core.first_seen.remembered_as``) to when it
+    was first noticed, in seconds since the epoch. ``rule_taints`` is too: key and effect of each taint that a rule
+    brought, to the name of that rule.
     ``excluded`` says that the node does not count when its zone is judged; ``shutting_down`` that its kubelet ends its
     pods since the machine is about to go off.
     """

@@ -91,6 +91,20 @@ async def _drop(request: web.Request) -> web.Response:
     return web.Response()
 
 
+async def test_a_redirection_is_not_followed_since_another_request_would_arrive_there() -> None:
+    async def handle(request: web.Request) -> web.Response:
+        return web.Response(status=302, headers={"Location": "/login"}) if request.path != "/login" else web.Response()
+
+    async with connected(handle) as (client, served, _, _):
+        reply = await client.send(Call("POST", "/api/v1/namespaces/a/pods/b/eviction", "create", "pods/eviction"))
+        assert reply.status == 302
+        with pytest.raises(StatusError, match="302"):
+            reply.raise_for_status()
+    assert [(request.method, request.path) for request in served.requests] == [
+        ("POST", "/api/v1/namespaces/a/pods/b/eviction")
+    ]
+
+
 async def test_a_request_says_what_it_wants_and_who_sends_it() -> None:
     call = Call("PATCH", "/api/v1/nodes/n1", "patch", "nodes", {"a": "b c"}, {"x": [1, None]}, MERGE_PATCH)
     async with connected(answering(200, '{"kind":"Node"}')) as (client, served, _, observed):

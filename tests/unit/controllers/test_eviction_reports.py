@@ -127,6 +127,7 @@ def test_several_budgets_over_one_pod_are_named() -> None:
         (Outcome.TRANSIENT, 500, "webhook down", "webhook down"),
         (Outcome.TRANSIENT, 0, "connection lost", "connection lost"),
         (Outcome.TRANSIENT, 0, "", "no answer"),
+        (Outcome.TRANSIENT, 503, "", "an answer without a message"),
         (Outcome.NAMESPACE_TERMINATING, 403, "namespace goes", "namespace goes"),
         (Outcome.UNEXPECTED, 418, "teapot", "teapot"),
     ],

@@ -26,6 +26,8 @@ TERMINATING_CAUSE = frozenset({CAUSE_NAMESPACE_TERMINATING})
         pytest.param(Answer(200), 0, Outcome.ACCEPTED, id="200"),
         pytest.param(ACCEPTED, 2, Outcome.ACCEPTED, id="201"),
         reported("kubernetes/autoscaler#313", "404", GONE, 1, Outcome.GONE),
+        pytest.param(Answer(404, message="<html>no backend</html>"), 0, Outcome.UNEXPECTED, id="404 of a proxy"),
+        pytest.param(Answer(302, message="<html>log in</html>"), 0, Outcome.UNEXPECTED, id="302 of a proxy"),
         pytest.param(Answer(409, "Conflict"), 1, Outcome.TRANSIENT, id="409 on the UID, the version or the budget"),
         reported("kubernetes/kubernetes#125500", "429 with the cause of a budget", HELD_BY_BUDGET, 1, Outcome.BUDGET),
         pytest.param(HELD_BY_BUDGET, 0, Outcome.BUDGET, id="429 by a budget that we have not seen yet"),

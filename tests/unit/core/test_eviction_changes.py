@@ -3,6 +3,7 @@
 import pytest
 
 from taintkeeper.core.eviction_states import State
+from taintkeeper.core.first_seen import remembered_as
 from taintkeeper.core.messages import Cancelled, Evict, Knowledge, NodeSeen, PodGone, PodSeen, Remember
 from taintkeeper.core.objects import Taint
 from tests.unit.core.builders import (
@@ -98,7 +99,16 @@ def test_a_taint_whose_time_cannot_be_believed_counts_from_when_it_was_first_see
         bench.restart()
     bench.run_until(1000.0)
     assert bench.times() == [60.0]
-    assert [(at, effect.memory) for at, effect in bench.of(Remember)] == [(0.0, {"foo:NoExecute": 0.0})]
+    assert [(at, effect.memory) for at, effect in bench.of(Remember)] == [(0.0, {remembered_as(taint): 0.0})]
+
+
+def test_what_is_remembered_of_a_swap_is_not_taken_for_a_later_taint_of_the_same_key() -> None:
+    tolerating = pod("p1", lasting("node.kubernetes.io/unreachable", 300), bound=-5000.0)
+    # Swapped long ago; while nobody looked, the node recovered and failed once more.
+    memory = {remembered_as(unreachable(-500.0)): -1000.0}
+    bench = EvictionBench(NodeSeen(node("n1", unreachable(0.0), first_seen=memory)), PodSeen(tolerating))
+    bench.run_until(1000.0)
+    assert bench.times() == [300.0]
 
 
 @pytest.mark.reported("kubernetes/kubernetes#98482")

@@ -23,7 +23,18 @@ from taintkeeper.core.messages import (
     Woke,
     WriteResult,
 )
-from tests.unit.core.builders import ACCEPTED, FOO, FORBIDDEN, HELD_BY_BUDGET, THROTTLED, budget, lasting, node, pod
+from tests.unit.core.builders import (
+    ACCEPTED,
+    FOO,
+    FORBIDDEN,
+    GONE,
+    HELD_BY_BUDGET,
+    THROTTLED,
+    budget,
+    lasting,
+    node,
+    pod,
+)
 from tests.unit.core.eviction_bench import EvictionBench, always, until
 
 TAINTED = NodeSeen(node("n1", FOO))
@@ -95,7 +106,7 @@ def test_the_same_events_lead_to_the_same_effects() -> None:
     ("answer", "state"),
     [
         (ACCEPTED, State.LEAVING),
-        (Answer(404), State.LEAVING),
+        (GONE, State.LEAVING),
         (HELD_BY_BUDGET, State.PAUSING),
         (FORBIDDEN, State.PAUSING),
         (THROTTLED, State.READY),

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from taintkeeper.core.first_seen import arrived, believable, plausible, remember, started
+from taintkeeper.core.first_seen import arrived, believable, plausible, remember, remembered_as, started
 from taintkeeper.core.objects import NO_SCHEDULE, Pod, Taint
 from tests.unit.core.builders import BAR, FOO, LONG_AGO, no_execute, not_ready, pod, reported, unreachable
 
@@ -12,6 +12,7 @@ NOW = 1000.0
 CREATED = 500.0
 YEAR_2001 = -750_000_000.0
 NAME = str(FOO)
+FIRST, SECOND = str(not_ready()), str(unreachable())
 
 
 @pytest.mark.parametrize(
@@ -47,8 +48,9 @@ def test_a_time_that_cannot_be_true_is_not_believed(added: float | None, *, expe
     ],
 )
 def test_since_when_a_taint_counts(added: float | None, memory: float | None, expected: float) -> None:
-    remembered = {} if memory is None else {NAME: memory}
-    assert started(no_execute("foo", added), remembered, node_created=CREATED, now=NOW) == expected
+    taint = no_execute("foo", added)
+    remembered = {} if memory is None else {remembered_as(taint): memory}
+    assert started(taint, remembered, node_created=CREATED, now=NOW) == expected
 
 
 @pytest.mark.reported("openshift/configuration-anomaly-detection#576")
@@ -60,7 +62,7 @@ def test_only_taints_without_a_believable_time_are_remembered() -> None:
         no_execute("ancient", YEAR_2001),
         Taint("other", NO_SCHEDULE),
     ]
-    expected = {"none:NoExecute": NOW, "future:NoExecute": NOW, "ancient:NoExecute": NOW}
+    expected = {"none:NoExecute": NOW, "future:NoExecute@1060": NOW, "ancient:NoExecute@-750000000": NOW}
     assert remember(taints, (), {}, node_created=CREATED, now=NOW) == expected
 
 
@@ -68,7 +70,11 @@ def test_only_taints_without_a_believable_time_are_remembered() -> None:
     ("taints", "before", "memory", "expected"),
     [
         pytest.param([no_execute("foo", None)], [], {NAME: 700.0}, {NAME: 700.0}, id="a memory is kept"),
-        pytest.param([no_execute("foo", 900.0)], [], {NAME: 700.0}, {NAME: 700.0}, id="even when a time appears later"),
+        pytest.param([no_execute("foo", 900.0)], [], {NAME: 700.0}, {}, id="one that has a time now is another"),
+        pytest.param([unreachable(900.0)], [], {f"{SECOND}@800": 700.0}, {}, id="one of another time is another"),
+        pytest.param(
+            [unreachable(900.0)], [], {f"{SECOND}@900": 700.0}, {f"{SECOND}@900": 700.0}, id="its time tells it apart"
+        ),
         pytest.param([no_execute("foo", None)], [], {NAME: NOW + 9}, {NAME: NOW}, id="a memory is never in the future"),
         pytest.param([], [FOO], {NAME: 700.0}, {}, id="a taint that is gone is forgotten"),
         pytest.param([BAR], [FOO], {NAME: 700.0}, {}, id="another taint inherits nothing"),
@@ -84,17 +90,22 @@ def test_a_memory_lasts_as_long_as_its_taint(
     assert remember(taints, before, memory, node_created=LONG_AGO, now=NOW) == expected
 
 
-FIRST, SECOND = str(not_ready()), str(unreachable())
-
-
 @pytest.mark.parametrize(
     ("after", "before", "memory", "expected"),
     [
-        pytest.param([unreachable(900.0)], [not_ready(600.0)], {}, {SECOND: 600.0}, id="not-ready to unreachable"),
-        pytest.param([not_ready(900.0)], [unreachable(600.0)], {}, {FIRST: 600.0}, id="unreachable to not-ready"),
+        pytest.param(
+            [unreachable(900.0)], [not_ready(600.0)], {}, {f"{SECOND}@900": 600.0}, id="not-ready to unreachable"
+        ),
+        pytest.param(
+            [not_ready(900.0)], [unreachable(600.0)], {}, {f"{FIRST}@900": 600.0}, id="unreachable to not-ready"
+        ),
         pytest.param([unreachable(None)], [not_ready(None)], {FIRST: 600.0}, {SECOND: 600.0}, id="neither has a time"),
         pytest.param(
-            [not_ready(600.0), unreachable(900.0)], [not_ready(600.0)], {}, {SECOND: 600.0}, id="both for a moment"
+            [not_ready(600.0), unreachable(900.0)],
+            [not_ready(600.0)],
+            {},
+            {f"{SECOND}@900": 600.0},
+            id="both for a moment",
         ),
         pytest.param(
             [not_ready(600.0), unreachable(900.0)],

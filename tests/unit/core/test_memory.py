@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from taintkeeper.core.first_seen import remembered_as
 from taintkeeper.core.memory import REST_SECONDS, MemoryKeeper
 from taintkeeper.core.messages import NodeWritten, Remember, WriteResult
 from taintkeeper.core.objects import Node
@@ -255,4 +256,4 @@ def test_a_new_node_of_the_same_name_inherits_no_memory() -> None:
 def test_a_swap_of_the_sibling_taints_is_remembered() -> None:
     found = keeper(node("n1", not_ready(-100.0)))
     found.seen(node("n1", unreachable(50.0)), 60.0)
-    assert found.writes(60.0) == [Remember("n1", "n1-uid", {str(unreachable()): -100.0})]
+    assert found.writes(60.0) == [Remember("n1", "n1-uid", {remembered_as(unreachable(50.0)): -100.0})]

@@ -110,7 +110,7 @@ class EvictionReports:
             # It will be gone, or another try will do; nobody has to know.
             logger.debug("pod %s: %s, next try in %.0f s", effect.pod, effect.answer.message, effect.retry_in)
             return
-        why = effect.answer.message or "no answer"
+        why = effect.answer.message or ("an answer without a message" if effect.answer.status else "no answer")
         logger.warning(
             "pod %s cannot be evicted (%s, status %d), next try in %.0f s: %s",
             effect.pod,
