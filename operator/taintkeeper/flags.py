@@ -129,7 +129,7 @@ FLAGS: tuple[Flag, ...] = (
         "max-concurrent-evicting-nodes",
         read_limit,
         None,
-        "how many nodes, or what part of all, may be tainted NoExecute as not-ready or unreachable at once",
+        "how many nodes, or what part of all, may have NoExecute as not-ready, as unreachable or by a rule at once",
         "NODES|PERCENT%",
     ),
     Flag(

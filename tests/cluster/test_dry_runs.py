@@ -16,7 +16,7 @@ READING = [
     {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]},
     {"apiGroups": [""], "resources": ["pods", "namespaces", "persistentvolumes"], "verbs": ["list", "watch"]},
     {"apiGroups": ["policy"], "resources": ["poddisruptionbudgets"], "verbs": ["list", "watch"]},
-    {"apiGroups": ["taintkeeper.io"], "resources": ["evictionpolicies"], "verbs": ["list", "watch"]},
+    {"apiGroups": ["taintkeeper.io"], "resources": ["evictionpolicies", "nodetaintrules"], "verbs": ["list", "watch"]},
     {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["get", "list", "watch"]},
 ]
 """What the README says that a dry run needs."""

@@ -15,6 +15,7 @@ from image.dockerfile import DOCKERFILE, ROOT, parse_dockerfile
 from taintkeeper import __version__
 from taintkeeper.cli import build_parser
 from taintkeeper.cluster.access import Permission
+from taintkeeper.cluster.custom_kind import GROUP
 from taintkeeper.cluster.elector import RELEASE_SECONDS
 from taintkeeper.cluster.lease_lock import lock_permissions
 from taintkeeper.controllers.node_health import NodeHealth
@@ -40,11 +41,12 @@ REPLACED = {
     "full": {"node-lifecycle-controller", "taint-eviction-controller"},
     "eviction-only": {"taint-eviction-controller"},
 }
+DEFINITION = "CustomResourceDefinition"
 KEYS = "node.kubernetes.io/"
 
 Manifest = dict[str, Any]
 Objects = dict[str, Manifest]
-"""Objects by kind; of each kind there is one."""
+"""Objects by kind; of each kind there is one, but for definitions of kinds: those are told by what they define."""
 
 
 @pytest.fixture(scope="module")
@@ -59,9 +61,10 @@ def kustomize() -> Callable[[Path], Objects]:
         done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
         assert done.returncode == 0, done.stderr
         objects = list(yaml.safe_load_all(done.stdout))
-        by_kind = {each["kind"]: each for each in objects}
-        assert len(by_kind) == len(objects)
-        return by_kind
+        definitions = [each for each in objects if each["kind"] == DEFINITION]
+        by_kind = {each["kind"]: each for each in objects if each not in definitions}
+        assert len(by_kind) + len(definitions) == len(objects)
+        return by_kind | {f"{DEFINITION} {each['spec']['names']['kind']}": each for each in definitions}
 
     return build
 
@@ -133,6 +136,13 @@ def test_the_pod_can_do_nothing_that_it_need_not(objects: Objects, pod: Manifest
 def test_the_role_grants_what_the_controllers_ask_for_and_no_more(overlay: str, objects: Objects) -> None:
     needed = {permission for name in CONTROLLERS[overlay] for permission in PERMISSIONS[name]}
     assert set(granted(objects)) == needed | set(EVENT_PERMISSIONS) | set(Rivals.permissions)
+
+
+def test_what_is_watched_of_our_own_kinds_is_defined(objects: Objects) -> None:
+    defined = {name.removeprefix(f"{DEFINITION} ") for name in objects if name.startswith(DEFINITION)}
+    assert defined == {"EvictionPolicy", "NodeTaintRule"}
+    plurals = {objects[f"{DEFINITION} {kind}"]["spec"]["names"]["plural"] for kind in defined}
+    assert {each.resource for each in granted(objects) if each.group == GROUP} <= plurals
 
 
 def test_nothing_but_pods_is_deleted_nothing_is_replaced_and_no_secret_is_seen(objects: Objects) -> None:

@@ -185,10 +185,10 @@ async def test_it_knows_its_own_pod_which_goes_last(
 @pytest.mark.parametrize(
     ("controllers", "watched"),
     [
-        ("node-taint", {"nodes"}),
+        ("node-taint", {"nodes", "nodetaintrules"}),
         ("node-health", {"nodes", "pods", "leases"}),
         ("taint-eviction", EVICTING),
-        ("*", EVICTING | {"leases"}),
+        ("*", EVICTING | {"leases", "nodetaintrules"}),
     ],
 )
 async def test_only_what_the_chosen_controllers_need_is_asked_for(
@@ -250,8 +250,8 @@ async def test_probes_and_metrics_are_served_from_the_start(embedded: EmbeddedCl
     assert [status for status, _ in before + after] == [200, 503, 200, 200]
     assert before[1][1] == (
         "[+]engine ok\n[-]access: not checked yet\n"
-        "[-]watches: evictionpolicies, leases, namespaces, nodes, persistentvolumes, poddisruptionbudgets, pods "
-        "not up to date\n"
+        "[-]watches: evictionpolicies, leases, namespaces, nodes, nodetaintrules, persistentvolumes, "
+        "poddisruptionbudgets, pods not up to date\n"
     )
     assert "taintkeeper_knowledge_fresh 1.0" in metrics[1]
     assert 'taintkeeper_api_request_duration_seconds_count{code="200",resource="nodes",verb="list"}' in metrics[1]

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from taintkeeper.cluster.writer import RuleTaints
 from taintkeeper.core import messages as m
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.objects import Node, PodRef, Taint
@@ -17,6 +18,7 @@ class _Imagined:
     uid: str
     taints: dict[tuple[str, str], Taint | None] = field(default_factory=dict)
     first_seen: Mapping[str, float] | None = None
+    rule_taints: RuleTaints | None = None
 
 
 class DryWriter:
@@ -56,14 +58,19 @@ class DryWriter:
         """See :class:`~taintkeeper.cluster.writer.Writer`."""
         return self._budgets.delete(pod)
 
-    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> m.NodeWritten:
+    async def write_taints(
+        self, node: Node, taints: tuple[Taint, ...], rule_taints: RuleTaints | None = None
+    ) -> m.NodeWritten:
         """See :class:`~taintkeeper.cluster.writer.Writer`."""
         if not self._is_there(node.name, node.uid):
             return m.NodeWritten(node.name, m.WriteResult.GONE, detail="404: not found")
-        differences = self._imagine(node.name, node.uid).taints
+        imagined = self._imagine(node.name, node.uid)
+        differences = imagined.taints
         differences.update({(t.key, t.effect): None for t in node.taints if t not in taints})
         differences.update({(t.key, t.effect): t for t in taints if t not in node.taints})
-        would_be = replace(node, taints=taints)
+        if rule_taints is not None:
+            imagined.rule_taints = rule_taints
+        would_be = replace(node, taints=taints, rule_taints=node.rule_taints if rule_taints is None else rule_taints)
         asyncio.get_running_loop().call_soon(self._tell, would_be)
         return m.NodeWritten(node.name, m.WriteResult.DONE, would_be)
 
@@ -82,7 +89,8 @@ class DryWriter:
         kept = [taint for taint in node.taints if (taint.key, taint.effect) not in imagined.taints]
         added = [taint for taint in imagined.taints.values() if taint is not None]
         first_seen = node.first_seen if imagined.first_seen is None else imagined.first_seen
-        return replace(node, taints=(*kept, *added), first_seen=first_seen)
+        rule_taints = node.rule_taints if imagined.rule_taints is None else imagined.rule_taints
+        return replace(node, taints=(*kept, *added), first_seen=first_seen, rule_taints=rule_taints)
 
     def _tell(self, node: Node) -> None:
         # It may have been deleted since; nobody would tell of its end again.

@@ -6,12 +6,23 @@ from typing import Any, Protocol
 import msgspec
 
 from taintkeeper.cluster.client import MERGE_PATCH, STRATEGIC_PATCH, ApiClient, Call, Reply, UnreachableError
-from taintkeeper.cluster.wire import FIRST_SEEN_ANNOTATION, decode_node, encode_first_seen, encode_taint, timestamp
+from taintkeeper.cluster.wire import (
+    FIRST_SEEN_ANNOTATION,
+    RULE_TAINTS_ANNOTATION,
+    decode_node,
+    encode_first_seen,
+    encode_rule_taints,
+    encode_taint,
+    timestamp,
+)
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.messages import NodeWritten, WriteResult
 from taintkeeper.core.objects import Node, PodRef, Taint
 
 DRY_RUN = {"dryRun": ["All"]}
+RuleTaints = Mapping[tuple[str, str], str]
+"""Key and effect of each taint that a rule brought to a node, to the name of that rule."""
+
 DISRUPTION_REASON = "DeletionByTaintkeeper"
 
 
@@ -32,8 +43,13 @@ class Writer(Protocol):
         """
         ...
 
-    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
-        """Replace the node's taints, provided that it has not changed since it was seen as ``node``."""
+    async def write_taints(
+        self, node: Node, taints: tuple[Taint, ...], rule_taints: RuleTaints | None = None
+    ) -> NodeWritten:
+        """Replace the node's taints, provided that it has not changed since it was seen as ``node``.
+
+        ``rule_taints`` is what it is to remember of rules from then on, None where that stays as it is.
+        """
         ...
 
     async def write_first_seen(self, name: str, uid: str, memory: Mapping[str, float]) -> NodeWritten:
@@ -73,9 +89,13 @@ class ApiWriter:
         """Return what a deletion would be answered; nothing is changed."""
         return await self._ask(_deletion(pod, _delete_options(pod, grace) | DRY_RUN))
 
-    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
+    async def write_taints(
+        self, node: Node, taints: tuple[Taint, ...], rule_taints: RuleTaints | None = None
+    ) -> NodeWritten:
         """See :class:`Writer`."""
-        metadata = {"uid": node.uid, "resourceVersion": node.resource_version}
+        metadata: dict[str, Any] = {"uid": node.uid, "resourceVersion": node.resource_version}
+        if rule_taints is not None:
+            metadata["annotations"] = {RULE_TAINTS_ANNOTATION: encode_rule_taints(rule_taints)}
         spec = {"taints": [encode_taint(taint) for taint in taints]}
         return await self._patch_node(node.name, {"metadata": metadata, "spec": spec})
 

@@ -16,7 +16,7 @@ from taintkeeper.core.conditions import TaintId
 from taintkeeper.core.objects import Condition, Node
 from taintkeeper.core.rule_cases import Case, Phase
 from taintkeeper.core.rule_entry import Entry
-from taintkeeper.core.rules import Rule, RuleSeen, RuleTaint, RuleView
+from taintkeeper.core.rules import NOTHING_SAID, Rule, RuleSeen, RuleTaint, RuleView
 
 
 class RuleBook:
@@ -98,6 +98,8 @@ class RuleBook:
 
     def view(self, node: Node) -> RuleView:
         """Return what the rules say about a node that was told with :meth:`see`."""
+        if not self._entries and not node.rule_taints:
+            return NOTHING_SAID
         wanted: dict[TaintId, RuleTaint] = {}
         kept: set[TaintId] = set()
         decided: set[TaintId] = set()

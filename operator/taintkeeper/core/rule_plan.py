@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from taintkeeper.core.conditions import Change, TaintId, Wanted
 from taintkeeper.core.first_seen import SIBLINGS
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
-from taintkeeper.core.rules import BUILT_IN, RuleTaint, RuleView
+from taintkeeper.core.rules import BUILT_IN, NOTHING_SAID, RuleTaint, RuleView
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +70,8 @@ def plan_rules(
     else: it does as well, and is never changed, removed or claimed. A taint of ours with another value than it should
     have is replaced by a new one, at the pace of a new one; until then it stays.
     """
+    if view is NOTHING_SAID:
+        return None if base is None else RulePlan(base, None, {})
     present = {(taint.key, taint.effect): taint for taint in (node.taints if base is None else base.taints)}
     ours = {i: rule for i, rule in node.rule_taints.items() if i in present and i not in BUILT_IN}
     wanted = own_wishes(view)

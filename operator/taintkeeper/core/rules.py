@@ -167,3 +167,7 @@ class RuleView:
     decided: frozenset[TaintId]
     limited: frozenset[TaintId]
     over: Mapping[TaintId, str]
+
+
+NOTHING_SAID = RuleView({}, frozenset(), frozenset(), frozenset(), {})
+"""What is said about a node by no rules, if none has ever been about it."""

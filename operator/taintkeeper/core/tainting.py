@@ -176,18 +176,20 @@ class TaintEngine:
             self._mark(self._nodes)
 
     def _reconcile(self, now: float) -> None:
-        for name in self._dirty:
-            self._enqueue(self._nodes[name], now)
+        wishes = {name: self._wish(self._nodes[name]) for name in self._dirty}
+        for each in wishes.values():
+            self._enqueue(each, now)
         if self._fresh:
             self._mark(self.book.serve(now))
         while (name_in_line := self._writes.next_in_line()) is not None:
-            self._write(self._nodes[name_in_line], now)
+            self._write(self._wish(self._nodes[name_in_line]), now)
         dirty, self._dirty = self._dirty, {}
         for name in dirty:
-            self._write(self._nodes[name], now)
+            self._write(wishes.get(name) or self._wish(self._nodes[name]), now)
 
-    def _enqueue(self, node: Node, now: float) -> None:
-        if not self._wish(node).needs_token:
+    def _enqueue(self, wished: Wish, now: float) -> None:
+        node = wished.node
+        if not wished.needs_token:
             self.book.forgo(node)
         elif (until := left_alone_until(node, self._options.shutdown_seconds, now)) > now:
             self.book.forgo(node)
@@ -200,10 +202,11 @@ class TaintEngine:
         execute = not disrupted and self._spared_until == -math.inf
         return wish(node, self._rules.view(node), all_disrupted=disrupted, execute=execute)
 
-    def _write(self, node: Node, now: float) -> None:
+    def _write(self, wished: Wish, now: float) -> None:
+        node = wished.node
         if not self._writes.may_begin(node, now):
             return
-        patch = self._wish(node).patch(granted=self.book.granted(node), may_add=self._fresh, now=now)
+        patch = wished.patch(granted=self.book.granted(node), may_add=self._fresh, now=now)
         if patch is None:
             self._writes.of(node.name).failures = 0
         elif not self._contested(patch, now):

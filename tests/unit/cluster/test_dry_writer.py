@@ -56,6 +56,18 @@ async def test_a_node_is_shown_with_the_taints_it_would_have(after: tuple[Taint,
     assert writer.as_seen(writer.as_seen(NODE)) == writer.as_seen(NODE)
 
 
+async def test_a_node_is_shown_with_what_it_would_remember_of_rules() -> None:
+    writer = dry_writer()
+    memory = {("hot", "NoSchedule"): "heat"}
+    written = await writer.write_taints(NODE, (FOREIGN, Taint("hot", "NoSchedule")), memory)
+    assert written.node is not None
+    assert written.node.rule_taints == writer.as_seen(NODE).rule_taints == memory
+    await writer.write_taints(writer.as_seen(NODE), (FOREIGN,))
+    assert writer.as_seen(NODE).rule_taints == memory
+    await writer.write_taints(writer.as_seen(NODE), (FOREIGN,), {})
+    assert writer.as_seen(NODE).rule_taints == {}
+
+
 async def test_changes_of_others_show_through() -> None:
     writer = dry_writer()
     await writer.write_taints(NODE, (FOREIGN, OURS, EXECUTE))

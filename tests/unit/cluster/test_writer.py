@@ -95,6 +95,26 @@ async def test_taints_are_replaced_provided_that_the_node_has_not_changed() -> N
     assert (written.node.resource_version, written.node.taints) == ("18", (Taint("foo", "NoSchedule"),))
 
 
+@pytest.mark.parametrize(
+    ("memory", "text"),
+    [
+        pytest.param({("bar", "NoExecute"): "b"}, '{"bar:NoExecute":"b"}', id="kept"),
+        pytest.param({}, None, id="removed by null"),
+    ],
+)
+async def test_what_rules_brought_is_remembered_in_the_same_write(
+    memory: dict[tuple[str, str], str], text: str | None
+) -> None:
+    changed = wires.node("n1", meta={"annotations": {"taintkeeper.io/rule-taints": text} if text else {}})
+    api = ScriptedApi(reply(200, changed))
+    written = await ApiWriter(api).write_taints(NODE, TAINTS, memory)
+    metadata = {"uid": "n1-uid", "resourceVersion": "17", "annotations": {"taintkeeper.io/rule-taints": text}}
+    assert sent(api)[1]["metadata"] == metadata
+    assert len(sent(api)[1]["spec"]["taints"]) == 2
+    assert written.node is not None
+    assert written.node.rule_taints == memory
+
+
 async def test_the_last_taint_is_removed_by_an_empty_list() -> None:
     api = ScriptedApi(reply(200, wires.node()))
     await ApiWriter(api).write_taints(NODE, ())

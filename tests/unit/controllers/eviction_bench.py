@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.custom_kind import CustomKind
 from taintkeeper.cluster.events import Notice
+from taintkeeper.cluster.writer import RuleTaints
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.controllers.taint_eviction import TaintEviction
 from taintkeeper.core import messages as m
@@ -59,7 +60,9 @@ class ScriptedWriter:
             self.accepted(pod)
         return answer
 
-    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> m.NodeWritten:
+    async def write_taints(
+        self, node: Node, taints: tuple[Taint, ...], rule_taints: RuleTaints | None = None
+    ) -> m.NodeWritten:
         """Write nothing: evicting taints nothing."""
         raise NotImplementedError
 

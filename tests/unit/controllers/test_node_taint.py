@@ -13,6 +13,7 @@ from taintkeeper.cluster.client import CONNECTIONS
 from taintkeeper.cluster.clock import SteadyClock
 from taintkeeper.cluster.custom_writer import DryCustomWriter
 from taintkeeper.cluster.events import Notice
+from taintkeeper.cluster.writer import RuleTaints
 from taintkeeper.controllers.node_taint import NodeTaint
 from taintkeeper.controllers.node_taint.controller import PERMISSIONS
 from taintkeeper.controllers.surroundings import Surroundings
@@ -44,7 +45,9 @@ class ScriptedWriter:
     under_way: int = 0
     most_under_way: int = 0
 
-    async def write_taints(self, node: Node, taints: tuple[Taint, ...]) -> NodeWritten:
+    async def write_taints(
+        self, node: Node, taints: tuple[Taint, ...], rule_taints: RuleTaints | None = None
+    ) -> NodeWritten:
         tries, self.tries[node.name] = self.tries[node.name], self.tries[node.name] + 1
         self.under_way += 1
         self.most_under_way = max(self.most_under_way, self.under_way)
@@ -54,7 +57,9 @@ class ScriptedWriter:
         self.journal.append(f"answer {node.name}")
         result = self.result(node, tries)
         version = str(int(node.resource_version) + 1)
-        after = replace(node, taints=taints, resource_version=version) if result is DONE else None
+        memory = node.rule_taints if rule_taints is None else rule_taints
+        written = replace(node, taints=taints, rule_taints=memory, resource_version=version)
+        after = written if result is DONE else None
         return NodeWritten(node.name, result, after, "" if after else f"it was {result}")
 
     async def delete(self, pod: PodRef, grace: int | None, why: str, at: float) -> Answer:
@@ -296,4 +301,11 @@ async def test_after_stopping_nothing_is_written_and_nobody_is_waited_for_long()
 
 
 def test_it_asks_for_the_permissions_that_it_needs() -> None:
-    assert sorted(map(str, PERMISSIONS)) == ["list nodes", "patch nodes", "watch nodes"]
+    assert sorted(map(str, PERMISSIONS)) == [
+        "list nodes",
+        "list nodetaintrules.taintkeeper.io",
+        "patch nodes",
+        "patch nodetaintrules.taintkeeper.io/status",
+        "watch nodes",
+        "watch nodetaintrules.taintkeeper.io",
+    ]

@@ -9,11 +9,13 @@ from taintkeeper.cluster.wire.common import Shared
 from taintkeeper.cluster.wire.memory import FIRST_SEEN_ANNOTATION, decode_first_seen, encode_first_seen
 from taintkeeper.cluster.wire.nodes import decode_node, encode_taint
 from taintkeeper.cluster.wire.pods import decode_pod
+from taintkeeper.cluster.wire.rule_taints import RULE_TAINTS_ANNOTATION, encode_rule_taints
 from taintkeeper.cluster.wire.times import moment, timestamp
 from taintkeeper.cluster.wire.traits import decode_local_volume
 
 __all__ = [
     "FIRST_SEEN_ANNOTATION",
+    "RULE_TAINTS_ANNOTATION",
     "Shared",
     "decode_budget",
     "decode_first_seen",
@@ -21,6 +23,7 @@ __all__ = [
     "decode_node",
     "decode_pod",
     "encode_first_seen",
+    "encode_rule_taints",
     "encode_taint",
     "moment",
     "timestamp",

@@ -6,6 +6,7 @@ import msgspec
 
 from taintkeeper.cluster.wire.common import ConditionWire, Meta, Wire, decode_labels
 from taintkeeper.cluster.wire.memory import FIRST_SEEN_ANNOTATION, decode_first_seen
+from taintkeeper.cluster.wire.rule_taints import RULE_TAINTS_ANNOTATION, decode_rule_taints
 from taintkeeper.cluster.wire.times import Time, moment, timestamp
 from taintkeeper.core.objects import Condition, Node, Taint
 from taintkeeper.core.shutdown import SHUTTING_DOWN
@@ -56,6 +57,7 @@ def decode_node(raw: bytes | msgspec.Raw) -> Node:
     wire = _decoder.decode(raw)
     meta, spec, status = wire.metadata, wire.spec, wire.status
     labels = decode_labels(bytes(meta.labels))
+    annotations = meta.annotations or {}
     return Node(
         name=intern(meta.name),
         uid=meta.uid,
@@ -68,7 +70,8 @@ def decode_node(raw: bytes | msgspec.Raw) -> Node:
         excluded=EXCLUDE_LABEL in labels,
         shutting_down=any(_tells_of_shutdown(each) for each in status.conditions or ()),
         labels=labels,
-        first_seen=decode_first_seen((meta.annotations or {}).get(FIRST_SEEN_ANNOTATION)),
+        first_seen=decode_first_seen(annotations.get(FIRST_SEEN_ANNOTATION)),
+        rule_taints=decode_rule_taints(annotations.get(RULE_TAINTS_ANNOTATION)),
     )
 
 

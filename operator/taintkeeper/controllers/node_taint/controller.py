@@ -1,25 +1,36 @@
 """Carries out what the taint engine decides."""
 
 from taintkeeper.cluster.access import Permission
+from taintkeeper.cluster.custom_kind import GROUP
+from taintkeeper.cluster.rule_wire import RULES
 from taintkeeper.controllers.node_taint.metrics import TaintMetrics
 from taintkeeper.controllers.node_taint.reports import TaintReports
 from taintkeeper.controllers.shell import Shell
 from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.core import messages as m
 from taintkeeper.core import taint_messages as t
+from taintkeeper.core.rules import RuleWritten, WriteRuleStatus
 from taintkeeper.core.tainting import TaintEngine, TaintOptions
 
-PERMISSIONS = (Permission("list", "nodes"), Permission("watch", "nodes"), Permission("patch", "nodes"))
+PERMISSIONS = (
+    Permission("list", "nodes"),
+    Permission("watch", "nodes"),
+    Permission("patch", "nodes"),
+    Permission("list", RULES.resource, group=GROUP),
+    Permission("watch", RULES.resource, group=GROUP),
+    Permission("patch", RULES.resource, group=GROUP, subresource="status"),
+)
 
 
 class NodeTaint:
-    """Feed it with what is seen of nodes: it taints and reports."""
+    """Feed it with what is seen of nodes and rules: it taints and reports."""
 
     permissions = PERMISSIONS
-    resources = frozenset({"nodes"})
+    resources = frozenset({"nodes", RULES.resource})
 
     def __init__(self, options: TaintOptions, around: Surroundings) -> None:
         self._writer = around.writer
+        self._custom_writer = around.custom_writer
         self._reports = TaintReports(around.send)
         self._metrics = TaintMetrics(around.registry)
         self._engine = TaintEngine(options, around.random)
@@ -51,10 +62,16 @@ class NodeTaint:
                 self._reports.tell(effect)
             case t.ZoneChanged():
                 self._reports.tell(effect)
+            case WriteRuleStatus():
+                self._shell.spawn(self._write_status(effect))
 
     async def _write(self, effect: t.PatchTaints) -> None:
-        written = await self._writer.write_taints(effect.node, effect.change.taints)
+        written = await self._writer.write_taints(effect.node, effect.change.taints, effect.rule_taints)
         if written.result is not m.WriteResult.DONE:
             self._metrics.count_failure(written.result)
             self._reports.write_failed(written)
         self._shell.feed(written)
+
+    async def _write_status(self, effect: WriteRuleStatus) -> None:
+        done = await self._custom_writer.write_status(RULES, effect.name, effect.status)
+        self._shell.feed(RuleWritten(effect.name, done))

@@ -100,7 +100,7 @@ class _ZoneCollector(Collector):
         )
         evicting = GaugeMetricFamily(
             "taintkeeper_evicting_nodes",
-            "Nodes that are tainted NoExecute as not-ready or unreachable, or are about to be.",
+            "Nodes that are tainted NoExecute as not-ready, as unreachable or by a rule, or are about to be.",
             self._book.evicting,
         )
         limit = GaugeMetricFamily(
