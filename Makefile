@@ -7,7 +7,7 @@ BIN := $(VENV)/bin
 CLUSTER ?= embedded
 PYTEST_ARGS ?=
 OUTAGE_ARGS ?=
-# What is measured: wave, lateness, scale, growth; and how (--help tells).
+# What is measured: wave, lateness, scale, storm, growth; and how (--help tells).
 BENCH ?= wave
 BENCH_ARGS ?=
 export PYTHONPATH := hack
@@ -34,7 +34,7 @@ outage: $(VENV)/.ready ## Let nodes, zones, the API server and the operator fail
 rivals: $(VENV)/.ready ## Run for two minutes beside kube-controller-manager's own controllers
 	@$(BIN)/python -m rivals
 
-bench: $(VENV)/.ready ## Measure beside kube-controller-manager (BENCH=wave|lateness|scale|growth, BENCH_ARGS=--help)
+bench: $(VENV)/.ready ## Measure beside kube-controller-manager (BENCH=wave|lateness|scale|storm|growth, BENCH_ARGS=--help)
 	@$(BIN)/python -m bench.$(BENCH) $(BENCH_ARGS)
 
 test: lint types contract $(VENV)/.ready ## Lint, types, import contract, unit tests, cluster tests

@@ -98,7 +98,7 @@ async def _measure(program: Program, cluster: RealCluster, kube: Kube, options: 
     begun = time.monotonic()
     program.begin()
     try:
-        async with _probed(program) as probes:
+        async with probes_of(program) as probes:
             await program.wait_until_ready()
         numbers = {"ready after, s": program.ready_at - begun, **quantiles("probe while starting", probes)}
         say(f"  ready after {numbers['ready after, s']:.1f} s")
@@ -113,7 +113,7 @@ async def _keep_up(program: Program, cluster: RealCluster, kube: Kube, options: 
     marks = Marks()
     async with (
         traffic(cluster.kubeconfig, options) as done,
-        _probed(program) as probes,
+        probes_of(program) as probes,
         watched(program.pid) as use,
         watched_pods(kube, marks.gone, MARKS),
     ):
@@ -124,7 +124,8 @@ async def _keep_up(program: Program, cluster: RealCluster, kube: Kube, options: 
     return rates | use_of_it | quantiles("reaction", marks.reactions()) | quantiles("probe", probes)
 
 
-def _probed(program: Program) -> AbstractAsyncContextManager[list[float]]:
+def probes_of(program: Program) -> AbstractAsyncContextManager[list[float]]:
+    """Ask the program's probe while the block runs, if it has one; see :func:`bench.probing.probed`."""
     return probed(program.probe) if program.probe else nullcontext([])
 
 
@@ -132,6 +133,7 @@ def _probed(program: Program) -> AbstractAsyncContextManager[list[float]]:
 class Marks:
     """New pods on a tainted node: when each was made, and when it was gone; on the monotonic clock, in seconds."""
 
+    node: str = MARKS
     made: dict[str, float] = field(default_factory=dict)
     ended: dict[str, float] = field(default_factory=dict)
 
@@ -140,7 +142,7 @@ class Marks:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             pod = f"{name.lower()}-{len(self.made)}"
-            await kube.create("pods", small_pod(pod, MARKS, MARKS))
+            await kube.create("pods", small_pod(pod, self.node, MARKS))
             self.made[pod] = time.monotonic()
             await asyncio.sleep(MARK_SECONDS)
         await until(lambda: len(self.ended) == len(self.made), GONE_SECONDS)
