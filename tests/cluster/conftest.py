@@ -23,9 +23,9 @@ async def world(kube: Kube) -> AsyncIterator[World]:
 
 
 @pytest.fixture
-async def policies(kube: Kube, cluster_kind: str) -> AsyncIterator[Policies]:
+async def policies(kube: Kube, cluster: Cluster) -> AsyncIterator[Policies]:
     """EvictionPolicies that are gone after the test. Name it before an operator, which watches what is defined."""
-    made = await Policies(kube, embedded=cluster_kind == "embedded").enter()
+    made = await Policies(kube, cluster).enter()
     yield made
     await made.leave()
 

@@ -7,11 +7,15 @@ from uuid import uuid4
 
 import yaml
 
-from testbed.client import MERGE, ApiError, Kube, Object, until
+from testbed import Cluster
+from testbed.client import MERGE, ApiError, Kube, Object, path_to, until
+from testbed.embedded import EmbeddedCluster
+from testbed.embedded.faults import Fault
 
 FILE = Path(__file__).parents[2] / "crds" / "evictionpolicies.yaml"
 POLICIES = "evictionpolicies"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+FORGETTING_SECONDS = 60.0
 ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
@@ -39,10 +43,11 @@ class Policies:
     Whoever makes or edits one while an operator works waits with :meth:`obeyed` until that has taken it in.
     """
 
-    def __init__(self, kube: Kube, *, embedded: bool) -> None:
+    def __init__(self, kube: Kube, cluster: Cluster) -> None:
         self._kube = kube
-        self._embedded = embedded
+        self._cluster = cluster
         self._made: list[str] = []
+        self._fault: Fault | None = None
 
     async def enter(self) -> "Policies":
         """Install the definition, in place of any other that a test may have left."""
@@ -51,7 +56,10 @@ class Policies:
 
     async def define(self, *, checked: bool = True) -> None:
         """Install the definition and wait until it is served; an embedded server knows it by heart, and no checks."""
-        if self._embedded:
+        if isinstance(self._cluster, EmbeddedCluster):
+            if self._fault is not None:
+                self._cluster.faults.remove(self._fault)
+                self._fault = None
             return
         made = definition(checked=checked)
         answer = await self._kube.request("POST", DEFINITIONS, made)
@@ -68,8 +76,25 @@ class Policies:
 
         await until(served)
 
+    async def undefine(self) -> None:
+        """Delete the definition and with it all policies, and wait until the resource is no longer served."""
+        if isinstance(self._cluster, EmbeddedCluster):
+            for name in self._made:
+                await self._kube.delete(POLICIES, "", name)
+            self._made.clear()
+            self._fault = self._cluster.faults.add(Fault(path="^/apis/taintkeeper.io", status=404))
+            self._cluster.cut_watches(POLICIES)
+        else:
+            await self._kube.request("DELETE", f"{DEFINITIONS}/{POLICIES}.taintkeeper.io")
+        await until(self._is_unknown, FORGETTING_SECONDS)
+
+    async def _is_unknown(self) -> bool:
+        return (await self._kube.request("GET", path_to(POLICIES))).status == 404
+
     async def leave(self) -> None:
         """Delete what was made, and what was made to see whether the definition is served."""
+        if await self._is_unknown():
+            return
         for found in await self._kube.list(POLICIES):
             name = found["metadata"]["name"]
             if name in self._made or name.startswith("probe-"):
@@ -90,10 +115,10 @@ class Policies:
         """Delete a policy."""
         await self._kube.delete(POLICIES, "", name)
 
-    async def obeyed(self, *names: str) -> None:
+    async def obeyed(self, *names: str, seconds: float = 15.0) -> None:
         """Wait until an operator has told of these policies as they are now, in their status."""
         for name in names:
-            await until(partial(self._is_obeyed, name))
+            await until(partial(self._is_obeyed, name), seconds)
 
     async def _is_obeyed(self, name: str) -> bool:
         found = await self._kube.get(POLICIES, "", name)
