@@ -93,6 +93,8 @@ class ApiClient:
         self._observe = observe
         self._fence = fence
         self._writes: set[asyncio.Task[Reply]] = set()
+        self._renewing = asyncio.Lock()
+        self._renewals = 0
         self._limits = aiohttp.ClientTimeout(total=timeout_seconds, sock_connect=CONNECT_SECONDS)
         self._session = aiohttp.ClientSession(
             base_url=credentials.server + "/",
@@ -160,17 +162,25 @@ class ApiClient:
 
     @asynccontextmanager
     async def _open(self, call: Call, limits: aiohttp.ClientTimeout) -> AsyncIterator[aiohttp.ClientResponse]:
+        renewals = self._renewals
         try:
             response = await self._request(call, limits)
             if response.status == 401:
                 response.release()
-                await asyncio.to_thread(self._credentials.expire)
+                await self._renew(renewals)
                 response = await self._request(call, limits)
             async with response:
                 yield response
         except (aiohttp.ClientError, TimeoutError, OSError, CredentialsError) as error:
             fenced = isinstance(error.__cause__, UnreachableError)
             raise UnreachableError(NOT_LEADER if fenced else str(error) or type(error).__name__) from error
+
+    async def _renew(self, known: int) -> None:
+        """Renew the credentials, unless that was done since ``known`` renewals: many are refused together."""
+        async with self._renewing:
+            if self._renewals == known:
+                await asyncio.to_thread(self._credentials.expire)
+                self._renewals += 1
 
     def _passes(self, call: Call) -> Fence:
         return self._fence if call.writes else lambda: True

@@ -109,6 +109,7 @@ class Kubeconfig:
         self._context = context
         self._header: str | None = None
         self._read_at = float("-inf")
+        self._asking = asyncio.Lock()
         self._take(self._load())
 
     def _take(self, configuration: Any) -> None:
@@ -123,11 +124,15 @@ class Kubeconfig:
         return self._ssl
 
     async def authorization(self) -> str | None:
-        """Return the token, asked for again once a minute; an exec plugin runs beside the event loop."""
-        if time.monotonic() - self._read_at > REFRESH_SECONDS:
-            self._header = await asyncio.to_thread(self._ask)
-            self._read_at = time.monotonic()
-        return self._header
+        """Return the token, asked for again once a minute; an exec plugin runs beside the event loop.
+
+        It runs once for all requests that wait for it.
+        """
+        async with self._asking:
+            if time.monotonic() - self._read_at > REFRESH_SECONDS:
+                self._header = await asyncio.to_thread(self._ask)
+                self._read_at = time.monotonic()
+            return self._header
 
     def expire(self) -> None:
         """Read the kubeconfig again, and with it run the exec plugin again."""

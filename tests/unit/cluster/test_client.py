@@ -168,6 +168,13 @@ async def test_credentials_that_are_refused_are_renewed_once() -> None:
     assert observed == [("list", "nodes", 200)] * 2
 
 
+async def test_credentials_of_many_requests_that_are_refused_together_are_renewed_once() -> None:
+    async with connected(accepting("second"), "first", "second", "third") as (client, _, credentials, observed):
+        await asyncio.gather(*(client.send(GET) for _ in range(20)))
+    assert credentials.expired == 1
+    assert observed == [("list", "nodes", 200)] * 20
+
+
 async def test_credentials_that_are_refused_again_are_an_answer_that_says_no() -> None:
     async with connected(accepting(), "first", "second", "third") as (client, served, credentials, observed):
         assert (await client.send(GET)).status == 401

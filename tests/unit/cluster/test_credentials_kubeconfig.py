@@ -1,5 +1,6 @@
 """Credentials from a kubeconfig, and what is said when it cannot be used."""
 
+import asyncio
 import base64
 import logging
 import threading
@@ -110,6 +111,16 @@ def test_an_exec_plugin_that_is_not_there_is_told_by_its_name(tmp_path: Path) ->
     path = kubeconfig(tmp_path / "config", user=user)
     with pytest.raises(CredentialsError, match=r"its exec plugin failed: .*no-such-plugin"):
         load_credentials(str(path), None)
+
+
+async def test_an_exec_plugin_runs_once_for_all_who_wait_for_it(tmp_path: Path) -> None:
+    plugin = ExecPlugin(tmp_path)
+    plugin.hand_out(token="first", expirationTimestamp="2020-01-01T00:00:00Z")
+    found = Kubeconfig(str(kubeconfig(tmp_path / "config", user=plugin.user)), None)
+    plugin.hand_out(token="second", expirationTimestamp="2999-01-01T00:00:00Z")
+    before = plugin.runs
+    assert set(await asyncio.gather(*(found.authorization() for _ in range(8)))) == {"Bearer second"}
+    assert plugin.runs - before == 1
 
 
 async def test_an_exec_plugin_that_fails_later_is_told_each_time_until_it_works(
