@@ -4,6 +4,7 @@ import math
 import re
 
 from taintkeeper.core.disruption import Marking
+from taintkeeper.core.label_checks import is_subdomain
 from taintkeeper.core.rules import Limit
 
 
@@ -13,10 +14,17 @@ def read_text(text: str) -> str | None:
 
 
 def read_name(text: str) -> str:
-    """Read a name that must not be empty."""
-    if not text:
-        raise ValueError("is no name")
+    """Read the name of an object (``IsDNS1123Subdomain`` in k8s.io/apimachinery ``pkg/util/validation``)."""
+    if not is_subdomain(text):
+        raise ValueError("is no name that an object can have: lowercase letters, digits, '-' and '.'")
     return text
+
+
+def read_namespace(text: str) -> str | None:
+    """Read the name of a namespace (``IsDNS1123Label`` in the same place); an empty one is none."""
+    if text and (not is_subdomain(text) or "." in text or len(text) > 63):
+        raise ValueError("is no name that a namespace can have: lowercase letters, digits and '-'")
+    return text or None
 
 
 def read_boolean(text: str) -> bool:

@@ -19,6 +19,7 @@ from taintkeeper.flag_values import (
     read_log_format,
     read_marking,
     read_name,
+    read_namespace,
     read_number,
     read_period,
     read_text,
@@ -192,7 +193,7 @@ FLAGS: tuple[Flag, ...] = (
     Flag("leader-elect-resource-name", read_name, "taintkeeper", "the name of the Lease", "NAME"),
     Flag(
         "leader-elect-resource-namespace",
-        read_text,
+        read_namespace,
         None,
         "its namespace; without it that of the pod ($POD_NAMESPACE), outside a cluster 'taintkeeper'",
         "NAMESPACE",

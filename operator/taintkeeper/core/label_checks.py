@@ -11,11 +11,15 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _NAME = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
 
 
+def is_subdomain(text: str) -> bool:
+    """Say whether this can be the name of most objects: ``IsDNS1123Subdomain`` of apimachinery."""
+    return len(text) <= 253 and _SUBDOMAIN.fullmatch(text) is not None
+
+
 def is_qualified_name(text: str) -> bool:
     """Say whether this can be the key of a label or taint, as ``IsQualifiedName`` of apimachinery does."""
     prefix, slash, name = text.rpartition("/")
-    prefix_fits = not slash or (len(prefix) <= 253 and _SUBDOMAIN.fullmatch(prefix) is not None)
-    return prefix_fits and _NAME.fullmatch(name) is not None
+    return (not slash or is_subdomain(prefix)) and _NAME.fullmatch(name) is not None
 
 
 def is_label_value(text: str) -> bool:
