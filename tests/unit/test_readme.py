@@ -12,7 +12,7 @@ README = (Path(__file__).parents[2] / "README.md").read_text()
 SOURCES = [path.read_text() for path in sorted(Path(taintkeeper.__file__).parent.rglob("*.py"))]
 METRIC = re.compile(r'"(taintkeeper_[a-z_]+|node_collector_[a-z_]+|taint_eviction_controller_[a-z_]+)"')
 REASON = re.compile(r'^[A-Z_]+ = "([A-Z][a-z]+(?:[A-Z][a-z]+)+)"$', re.MULTILINE)
-NO_EVENTS = {"NoExecute", "NoSchedule", "DisruptionBudget", "NamespaceTerminating", "DeletionByTaintkeeper"}
+NO_EVENTS = {"NoExecute", "NoSchedule", "DisruptionBudget", "NamespaceTerminating", "NotFound", "DeletionByTaintkeeper"}
 
 
 def named(pattern: re.Pattern[str]) -> list[str]:
