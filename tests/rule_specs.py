@@ -1,5 +1,6 @@
 """Specs of NodeTaintRules, good and bad: what the API server refuses, the operator refuses too."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,14 @@ def without(field: str, inner: str = "") -> dict[str, Any]:
     return {**made, field: {key: value for key, value in made[field].items() if key != inner}}
 
 
+def readme_rules() -> dict[str, dict[str, Any]]:
+    """Return the rules that the README shows, by name."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```$", README.read_text(), re.MULTILINE | re.DOTALL)
+    shown = [each for block in blocks for each in yaml.safe_load_all(block)]
+    return {each["metadata"]["name"]: each for each in shown if each["kind"] == "NodeTaintRule"}
+
+
+README = Path(__file__).parents[1] / "README.md"
 EXAMPLES = Path(__file__).parents[1] / "manifests" / "examples" / "node-taint-rules.yaml"
 GOOD = {
     "the least": spec(),
@@ -78,7 +87,9 @@ GOOD = {
         "taint": {"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"},
         "rateLimited": True,
     },
-} | {f"the example {each['metadata']['name']}": each["spec"] for each in yaml.safe_load_all(EXAMPLES.read_text())}
+}
+GOOD |= {f"the example {each['metadata']['name']}": each["spec"] for each in yaml.safe_load_all(EXAMPLES.read_text())}
+GOOD |= {f"the README's {name}": each["spec"] for name, each in readme_rules().items()}
 
 
 def bad(name: str, field: str, made: Any) -> ParameterSet:

@@ -1,5 +1,7 @@
 """NodeTaintRules at work: the operator's own process, nodes that report conditions, and what comes of it."""
 
+import asyncio
+import subprocess
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,10 +10,12 @@ import pytest
 
 from testbed import Cluster
 from testbed.client import MERGE, ApiError, Object, until
+from testbed.real.build import bin_folder
 from tests.cluster.conftest import QUICK, Start
 from tests.cluster.operator_process import OperatorProcess
 from tests.cluster.rule_definition import NONSENSE, RULES, Definition, rule
 from tests.cluster.world import World
+from tests.rule_specs import README, readme_rules
 
 DEADLOCK = "example.com/kernel-deadlock"
 SPEC = {
@@ -232,6 +236,27 @@ async def test_no_execute_by_a_rule_makes_pods_leave(world: World, make: Make, o
     await world.report(node, KernelDeadlock="True")
     await world.gone("leaving")
     await becomes(world, node, f"{DEADLOCK}:NoExecute")
+
+
+@pytest.mark.only_on("real")
+async def test_kubectl_shows_the_rule_of_the_readme_as_the_readme_does(
+    world: World, definition: Definition, cluster: Cluster, operator: OperatorProcess
+) -> None:
+    sick, *_ = await world.nodes(10)
+    since = datetime.now(UTC) - timedelta(seconds=60)
+    condition = {"type": "KernelDeadlock", "status": "True", "lastTransitionTime": f"{since:%FT%TZ}"}
+    await world.kube.patch_status("nodes", "", sick, {"conditions": [condition]})
+    (body,) = readme_rules().values()
+    name = (await world.kube.create(RULES, body))["metadata"]["name"]
+    await says(world, name, tainted=1)
+    await becomes(world, sick, f"{DEADLOCK}:NoExecute")
+    command = [bin_folder() / "kubectl", "--kubeconfig", cluster.kubeconfig, "get", "nodetaintrules", name]
+    shown = await asyncio.to_thread(subprocess.run, command, capture_output=True, text=True, check=True)
+    await remove(world, name)
+    await becomes(world, sick)
+    lines = [line[: line.rindex(" ")].rstrip() for line in shown.stdout.splitlines()]
+    readme = README.read_text()
+    assert all(f"\n{line} " in readme for line in lines), shown.stdout
 
 
 async def test_a_dry_run_of_a_rule_taints_nobody_and_its_status_says_what_would_be(
