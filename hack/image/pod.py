@@ -13,7 +13,7 @@ from pathlib import Path
 from image.dockerfile import ROOT, Stage
 
 START_SECONDS = 20.0
-END_SECONDS = 10.0
+END_SECONDS = 15.0
 """The Deployment's terminationGracePeriodSeconds."""
 
 KUBECONFIG = """\

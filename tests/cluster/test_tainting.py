@@ -184,6 +184,8 @@ async def test_when_every_zone_has_failed_nobody_is_evicted_and_one_event_says_s
 async def test_a_node_that_shuts_down_in_order_is_left_to_its_kubelet_for_a_while(world: World, start: Start) -> None:
     node, *_ = await world.nodes(4)
     await (await start(*QUICK, "--node-shutdown-grace-period=3s")).until_ready()
+    # A real API server taints new nodes as not ready, without a time.
+    await _becomes(world, node, set())
     condition = {"type": "Ready", "status": "False", "message": "node is shutting down"}
     await world.kube.patch_status("nodes", "", node, {"conditions": [condition]})
     await _becomes(world, node, {f"{NOT_READY}:NoSchedule"})
