@@ -156,6 +156,10 @@ class EvictionQueue:
             if (candidate := self.tracks.take_next()) is not None:
                 self._try(candidate, now)
             gatekeeper.reuse(now)
+        near = self.tracks.take_near(now)
+        if self.fresh:
+            for track in near:
+                self._live.expect(track.pod.node, track.deadline.due)
         if self.fresh and now >= self._pace.paused_until:
             self.effects.extend(m.ReadNode(name) for name in self._live.requests(now))
 

@@ -2,7 +2,8 @@
 
 What a watch tells may be late, and nobody can tell by how much. So before pods are evicted from a node, the node and
 its pods are read; if the taint is gone, or a pod tolerates it by now, nobody is evicted (kubernetes/kubernetes#140198).
-One reading serves all evictions of a wave: it holds for a few seconds.
+One reading serves all evictions of a wave: it holds for a few seconds. Where it is known when the first of them will be
+due, the node is read shortly before, so that nobody has to wait for that.
 """
 
 import heapq
@@ -54,10 +55,12 @@ class LiveChecks:
 
     def wait(self, node: str, uid: str) -> None:
         """Let a pod wait until its node has been read."""
-        check = self._checks.setdefault(node, _Check())
-        check.waiting[uid] = None
-        if not check.asked and check.retry_at is None:
-            self._wanted[node] = None
+        self._want(node).waiting[uid] = None
+
+    def expect(self, node: str, at: float) -> None:
+        """Have a node read of which a pod will be due at this time, unless what was read before holds until then."""
+        if not self.holds(node, at):
+            self._want(node)
 
     def requests(self, now: float) -> list[str]:
         """Return the nodes that are to be read now, each once until it is answered; first come, first served."""
@@ -85,8 +88,11 @@ class LiveChecks:
         return waiting
 
     def failed(self, node: str, now: float) -> None:
-        """Note that a node could not be read: it is tried again after a growing pause, and its pods wait."""
+        """Note that a node could not be read: it is tried again after a growing pause, if any pod waits for that."""
         check = self._answered(node)
+        if not check.waiting:
+            del self._checks[node]
+            return
         check.retry_at = now + RETRY.delay(check.failures, self._random)
         check.failures += 1
         heapq.heappush(self._failed, (check.retry_at, node))
@@ -103,6 +109,12 @@ class LiveChecks:
         if self._wanted:
             return 0.0
         return self._failed[0][0] if self._failed else None
+
+    def _want(self, node: str) -> _Check:
+        check = self._checks.setdefault(node, _Check())
+        if not check.asked and check.retry_at is None:
+            self._wanted[node] = None
+        return check
 
     def _answered(self, node: str) -> _Check:
         check = self._checks[node]

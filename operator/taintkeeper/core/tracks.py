@@ -10,11 +10,14 @@ from taintkeeper.core.order import Urgency, urgency
 
 SPARE_TIMERS = 1_000
 """How many timers may be out of date, beside as many as there are pods, before they are cleared away."""
+AHEAD_SECONDS = 0.5
+"""How long before the end of a countdown the pod is told of."""
 
 
 class Tracks:
     """Keeps the tracks by UID, with one heap of times and one of pods that are ready; both drop what is out of date.
 
+    Times that are :data:`AHEAD_SECONDS` away or less are in a heap of their own.
     ``own`` is namespace and name of the pod that this process runs in.
     """
 
@@ -23,6 +26,7 @@ class Tracks:
         self._own = own
         self._tracks: dict[str, Track] = {}
         self._timers: list[tuple[float, int, str]] = []
+        self._near: list[tuple[float, int, str]] = []
         self._ready: list[tuple[Urgency, int, str]] = []
         self._sequence = count()
 
@@ -88,18 +92,31 @@ class Tracks:
 
     def take_due(self, now: float) -> list[Track]:
         """Take out the pods whose time to be looked at has come."""
+        self.take_near(now - AHEAD_SECONDS)
         found = []
-        while self._timers and self._timers[0][0] <= now:
-            at, _, uid = heapq.heappop(self._timers)
+        while self._near and self._near[0][0] <= now:
+            at, _, uid = heapq.heappop(self._near)
             track = self._tracks.get(uid)
             if track is not None and track.wake_at == at:
                 track.wake_at = None
                 found.append(track)
         return found
 
+    def take_near(self, now: float) -> list[Track]:
+        """Return the pods that count down and are nearly through, each once."""
+        found = []
+        while self._timers and self._timers[0][0] <= now + AHEAD_SECONDS:
+            timer = at, _, uid = heapq.heappop(self._timers)
+            heapq.heappush(self._near, timer)
+            track = self._tracks.get(uid)
+            if track is not None and track.state is State.COUNTING and track.wake_at == at:
+                found.append(track)
+        return found
+
     def wake_at(self) -> float | None:
-        """Return when :meth:`take_due` may have something to return, in seconds since the epoch."""
-        return self._timers[0][0] if self._timers else None
+        """Return when either may have something to return, in seconds since the epoch."""
+        times = [at for at, *_ in self._near[:1]] + [at - AHEAD_SECONDS for at, *_ in self._timers[:1]]
+        return min(times, default=None)
 
     def _set_timer(self, at: float, uid: str) -> None:
         heapq.heappush(self._timers, (at, next(self._sequence), uid))

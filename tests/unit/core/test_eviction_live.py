@@ -8,12 +8,15 @@ import pytest
 from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.eviction_states import State
 from taintkeeper.core.live_checks import MOST_UNDER_WAY, RETRY, VALID_SECONDS, LiveChecks
-from taintkeeper.core.messages import Cancelled, EvictionInput, Knowledge, NodeSeen, PodSeen, ReadNode
+from taintkeeper.core.messages import Cancelled, EvictionInput, Knowledge, NodeSeen, PodGone, PodSeen, ReadNode
 from taintkeeper.core.objects import Toleration
+from taintkeeper.core.tracks import AHEAD_SECONDS
 from tests.unit.core.builders import FOO, HELD_BY_BUDGET, budget, lasting, node, pod
 from tests.unit.core.eviction_bench import EvictionBench, always
 
 LATER = int(VALID_SECONDS) + 1
+READ_AT = 30.0 - AHEAD_SECONDS
+"""When the node of a pod is read that is due after 30 s."""
 TAINTED = NodeSeen(node("n1", FOO))
 
 
@@ -28,7 +31,7 @@ def test_a_taint_that_is_gone_from_the_live_node_evicts_nobody() -> None:
     bench.hidden["n1"] = node("n1")
     bench.run_until(100.0)
     assert bench.posts() == []
-    assert [at for at, _ in bench.of(Cancelled)] == [30.0]
+    assert [at for at, _ in bench.of(Cancelled)] == [READ_AT]
 
 
 @pytest.mark.reported("kubernetes/kubernetes#140198")
@@ -38,7 +41,7 @@ def test_a_toleration_that_no_watch_told_of_keeps_the_pod() -> None:
     bench.hidden["p1-uid"] = replace(waiting, tolerations=(lasting("foo"),), version=9)
     bench.run_until(100.0)
     assert bench.posts() == []
-    assert [at for at, _ in bench.of(Cancelled)] == [30.0]
+    assert [at for at, _ in bench.of(Cancelled)] == [READ_AT]
 
 
 def test_an_event_that_is_older_than_what_was_read_changes_nothing() -> None:
@@ -73,10 +76,42 @@ def test_one_reading_serves_a_wave() -> None:
     assert [effect.name for _, effect in bench.of(ReadNode)] == ["n1"]
 
 
+def test_a_node_is_read_before_its_first_pod_is_due_so_that_none_is_late_for_that() -> None:
+    bench = EvictionBench(TAINTED, *pods(3, lasting("foo", 30)), PodSeen(pod("q", lasting("foo", 33))))
+    bench.run_until(100.0)
+    assert [at for at, _ in bench.of(ReadNode)] == [READ_AT]
+    assert [at for at, _ in bench.posts()] == [30.0, 30.0, 30.0, 33.0]
+
+
+def test_a_taint_that_goes_after_the_reading_and_before_the_pod_is_due_evicts_nobody() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(pod("p1", lasting("foo", 30))))
+    bench.run_until(READ_AT + 0.1)
+    bench.taint()
+    bench.run_until(100.0)
+    assert bench.posts() == []
+
+
+def test_no_node_is_read_for_a_pod_that_has_gone_before() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(pod("p1", lasting("foo", 30))))
+    bench.tell(PodGone("p1-uid"))
+    bench.run_until(100.0)
+    assert bench.of(ReadNode) == []
+
+
+def test_a_node_that_cannot_be_read_beforehand_is_read_when_its_pod_is_due() -> None:
+    bench = EvictionBench(TAINTED, PodSeen(pod("p1", lasting("foo", 30))))
+    bench.unreadable.add("n1")
+    bench.run_until(READ_AT + 0.1)
+    bench.unreadable.clear()
+    bench.run_until(100.0)
+    assert [at for at, _ in bench.of(ReadNode)] == [READ_AT, 30.0]
+    assert bench.posts() == [(30.0, "p1")]
+
+
 def test_a_later_wave_is_read_again() -> None:
     bench = EvictionBench(TAINTED, PodSeen(pod("p1")), PodSeen(pod("p2", lasting("foo", LATER))))
     bench.run_until(100.0)
-    assert [at for at, _ in bench.of(ReadNode)] == [0.0, LATER]
+    assert [at for at, _ in bench.of(ReadNode)] == [0.0, LATER - AHEAD_SECONDS]
     assert bench.posts() == [(0.0, "p1"), (LATER, "p2")]
 
 
@@ -188,3 +223,22 @@ def test_nodes_that_were_read_long_ago_cost_no_memory() -> None:
         checks.requests(float(number))
         checks.read(f"n{number}", float(number))
     assert len(checks._checks) <= VALID_SECONDS + 1
+
+
+def test_nobody_waits_for_a_node_that_could_not_be_read_beforehand() -> None:
+    checks = LiveChecks(Random(0))
+    checks.expect("n1", 9.0)
+    assert (checks.requests(8.5), checks.pending) == (["n1"], True)
+    checks.failed("n1", 8.6)
+    assert (checks.pending, checks.requests(100.0), checks.wake_at()) == (False, [], None)
+
+
+def test_a_reading_that_holds_until_the_pod_is_due_is_not_repeated() -> None:
+    checks = LiveChecks(Random(0))
+    checks.expect("n1", 0.5)
+    checks.requests(0.0)
+    checks.read("n1", 0.0)
+    checks.expect("n1", VALID_SECONDS - 0.1)
+    assert checks.requests(1.0) == []
+    checks.expect("n1", VALID_SECONDS)
+    assert checks.requests(1.0) == ["n1"]
