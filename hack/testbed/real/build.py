@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,11 +51,16 @@ def kubernetes_version() -> str:
 
 def bin_folder() -> Path:
     """Return the folder of the binaries: outside the repository, named after the versions that it holds."""
+    return cache_folder(sorted(MODULES.glob("*/go.*"))) / "bin"
+
+
+def cache_folder(pins: Iterable[Path]) -> Path:
+    """Return the folder for what is built by these files, which pin the versions of everything in it."""
     home = os.environ.get("TAINTKEEPER_CACHE") or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "taintkeeper"
     digest = hashlib.sha256(_linker_flags().encode())
-    for file in sorted(MODULES.glob("*/go.*")):
+    for file in pins:
         digest.update(file.read_bytes())
-    return Path(home).expanduser().absolute() / digest.hexdigest()[:16] / "bin"
+    return Path(home).expanduser().absolute() / digest.hexdigest()[:16]
 
 
 def is_built() -> bool:
@@ -105,31 +110,43 @@ def build(say: Callable[[str], None]) -> None:
         return
     check_prerequisites()
     started = time.monotonic()
-    with _alone():
-        for binary in BINARIES:
-            if not binary.path.exists():
-                _build_one(binary, say)
+    for binary in BINARIES:
+        build_program(binary.path, binary.module, ["build"], binary.package, say)
     say(f"built in {time.monotonic() - started:.0f} s: {bin_folder()}")
 
 
-def _build_one(binary: Binary, say: Callable[[str], None]) -> None:
-    say(f"building {binary.name} ...")
-    started = time.monotonic()
-    # A name of its own until it is whole: whoever sees the real name can run it.
-    unfinished = binary.path.with_name(f".{binary.name}.unfinished")
-    options = ["-trimpath", "-buildvcs=false", "-ldflags", _linker_flags(), "-o", str(unfinished)]
-    command = ["go", "build", *options, binary.package]
-    if subprocess.run(command, cwd=binary.module, env=_environment(), check=False).returncode:
-        raise BuildError(f"`go build {binary.package}` failed in {binary.module}, see above")
-    unfinished.rename(binary.path)
-    size = binary.path.stat().st_size / 1e6
-    say(f"building {binary.name} took {time.monotonic() - started:.0f} s, {size:.0f} MB")
+def build_program(target: Path, module: Path, how: Sequence[str], package: str, say: Callable[[str], None]) -> None:
+    """Build one program if it is not there yet; whoever wants the same at the same time waits.
+
+    Args:
+        target: the file that it becomes.
+        module: the folder of the Go module that pins its version.
+        how: what ``go`` is told to do, such as ``["build"]``.
+        package: its Go package.
+        say: is given one line of progress at a time.
+
+    Raises:
+        BuildError: the build failed.
+    """
+    with _alone(target.parent):
+        if target.exists():
+            return
+        say(f"building {target.name} ...")
+        started = time.monotonic()
+        # A name of its own until it is whole: whoever sees the real name can run it.
+        unfinished = target.with_name(f".{target.name}.unfinished")
+        options = ["-trimpath", "-buildvcs=false", "-ldflags", _linker_flags(), "-o", str(unfinished)]
+        command = ["go", *how, *options, package]
+        if subprocess.run(command, cwd=module, env=_environment(), check=False).returncode:
+            raise BuildError(f"`go {' '.join(how)} {package}` failed in {module}, see above")
+        unfinished.rename(target)
+    say(f"building {target.name} took {time.monotonic() - started:.0f} s, {target.stat().st_size / 1e6:.0f} MB")
 
 
 @contextmanager
-def _alone() -> Iterator[None]:
-    bin_folder().mkdir(parents=True, exist_ok=True)
-    with (bin_folder() / ".lock").open("w") as lock:
+def _alone(folder: Path) -> Iterator[None]:
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
