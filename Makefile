@@ -7,16 +7,17 @@ BIN := $(VENV)/bin
 CLUSTER ?= embedded
 PYTEST_ARGS ?=
 OUTAGE_ARGS ?=
+CRASH_ARGS ?=
 # What is measured: wave, lateness, scale, storm, growth; and how (--help tells).
 BENCH ?= wave
 BENCH_ARGS ?=
 export PYTHONPATH := hack
 
 .DEFAULT_GOAL := help
-.PHONY: help demo outage rivals bench test lint types contract unit cluster format lock real-cluster real-cluster-build image-proof clean
+.PHONY: help demo outage rivals crash e2e bench test lint types contract unit cluster format lock real-cluster real-cluster-build image-proof clean
 
 help: ## Say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(VENV)/.ready: requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Taintkeeper needs Python >= 3.11, this is " + sys.version.split()[0])'
@@ -33,6 +34,12 @@ outage: $(VENV)/.ready ## Let nodes, zones, the API server and the operator fail
 
 rivals: $(VENV)/.ready ## Run for two minutes beside kube-controller-manager's own controllers
 	@$(BIN)/python -m rivals
+
+crash: $(VENV)/.ready ## Kill the operator 50 times while pods count; the API server's audit log judges (CRASH_ARGS=--kills=5)
+	@$(BIN)/python -m crash $(CRASH_ARGS)
+
+e2e: $(VENV)/.ready ## Run Kubernetes' own end-to-end tests of taint based eviction, 11 minutes (needs Go)
+	@$(BIN)/python -m e2e
 
 bench: $(VENV)/.ready ## Measure beside kube-controller-manager (BENCH=wave|lateness|scale|storm|growth, BENCH_ARGS=--help)
 	@$(BIN)/python -m bench.$(BENCH) $(BENCH_ARGS)

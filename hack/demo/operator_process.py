@@ -4,9 +4,9 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Self
 
 import aiohttp
@@ -25,13 +25,17 @@ class OperatorProcess:
         kubeconfig: how it reaches the cluster.
         flags: its flags, beside those that say where it serves.
         log: the file that its output goes to.
+        environment: what is set for it beside our own environment.
     """
 
-    def __init__(self, kubeconfig: Path, flags: Sequence[str], log: Path) -> None:
+    def __init__(
+        self, kubeconfig: Path, flags: Sequence[str], log: Path, environment: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.flags = tuple(flags)
         self.exit_code: int | None = None
         """How it ended, once it has."""
         self._log = log
+        self._environment = environment
         self._metrics, self._probes = free_port(), free_port()
         addresses = [
             f"--metrics-bind-address=127.0.0.1:{self._metrics}",
@@ -42,7 +46,8 @@ class OperatorProcess:
 
     async def __aenter__(self) -> Self:
         # What is set for another operator is not meant for this one.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("TAINTKEEPER_")}
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("TAINTKEEPER_")}
+        environment = ours | dict(self._environment)
         with self._log.open("ab") as output:
             self._process = await asyncio.create_subprocess_exec(
                 *self._command, env=environment, stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output
@@ -66,6 +71,11 @@ class OperatorProcess:
     def resume(self) -> None:
         """Let it go on."""
         self._send(signal.SIGCONT)
+
+    async def kill(self) -> None:
+        """End it as a crash would."""
+        self._send(signal.SIGKILL)
+        await self.stop()
 
     def _send(self, number: signal.Signals) -> None:
         if self._process is not None:

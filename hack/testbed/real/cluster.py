@@ -43,6 +43,7 @@ class RealCluster:
         controllers_off: the controllers that kube-controller-manager leaves out.
         scheduler: whether there is a scheduler; without one, pods stay pending unless they are made with a node's name.
         kubelets: whether there is kwok; without it, nodes and pods only have the status that tests write.
+        audit: whether the API server writes down who evicts, deletes, taints and leads (:attr:`audit_log`).
         flags: more flags for a component, by its name, such as ``{"kwok": ["--node-lease-duration-seconds=4"]}``.
         deadline: how many seconds the API server may take to be ready, at this and every later start.
 
@@ -59,6 +60,7 @@ class RealCluster:
         controllers_off: Iterable[str] = REPLACED,
         scheduler: bool = True,
         kubelets: bool = True,
+        audit: bool = False,
         flags: Mapping[str, Sequence[str]] = MappingProxyType({}),
         deadline: float = 60.0,
     ) -> None:
@@ -75,7 +77,7 @@ class RealCluster:
         atexit.register(self.stop)
         lines = {
             "etcd": commands.etcd(self._layout),
-            "kube-apiserver": commands.apiserver(self._layout),
+            "kube-apiserver": [*commands.apiserver(self._layout), *(commands.audit(self._layout) if audit else ())],
             "kube-controller-manager": commands.controller_manager(self._layout, controllers_off),
             "kube-scheduler": commands.scheduler(self._layout) if scheduler else [],
             "kwok": commands.kwok(self._layout) if kubelets else [],
@@ -100,6 +102,11 @@ class RealCluster:
     def pids(self) -> dict[str, int]:
         """The process id of every component, by its name."""
         return {name: component.pid for name, component in self._components.items()}
+
+    @property
+    def audit_log(self) -> Path:
+        """The audit log, one event a line, gone with the cluster; its policy is in ``audit.yaml``."""
+        return self._layout.audit_log
 
     def stop(self) -> None:
         """End every process and remove the cluster's files. Nothing happens the second time."""

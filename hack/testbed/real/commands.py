@@ -10,6 +10,7 @@ from testbed.real.kubeconfig import Credentials
 from testbed.real.nodes import MANAGED_LABEL, MANAGED_VALUE
 
 STAGES = Path(__file__).parent / "stages.yaml"
+AUDIT_POLICY = Path(__file__).parent / "audit.yaml"
 LEASE_SECONDS = 40
 """How long a node's lease is good for, as with a real kubelet; it is renewed four times in that time."""
 
@@ -28,6 +29,11 @@ class Layout:
     def etcd(self) -> str:
         """Where etcd listens: a socket in the cluster's own folder needs no port that others could take."""
         return f"unix://{self.folder}/etcd.sock"
+
+    @property
+    def audit_log(self) -> Path:
+        """Where the API server writes down who did what, a JSON object a line, if it is told to."""
+        return self.folder / "audit.log"
 
     @property
     def server(self) -> str:
@@ -79,6 +85,11 @@ def apiserver(layout: Layout) -> list[str]:
         "--disable-admission-plugins=ServiceAccount",
         "--allow-privileged",
     ]
+
+
+def audit(layout: Layout) -> list[str]:
+    """Return the flags with which an API server writes an audit log."""
+    return [f"--audit-policy-file={AUDIT_POLICY}", f"--audit-log-path={layout.audit_log}", "--audit-log-maxsize=4096"]
 
 
 def controller_manager(layout: Layout, controllers_off: Iterable[str]) -> list[str]:
