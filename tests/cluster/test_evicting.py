@@ -12,18 +12,27 @@ LATE_SECONDS = 2.0
 """How late an eviction may be seen here: these machines are busy and noisy."""
 
 
+@pytest.mark.upstream("NoExecuteTaintManager Single Pod evicts pods from tainted nodes")
+@pytest.mark.upstream("NoExecuteTaintManager Single Pod doesn't evict pod with tolerations from tainted nodes")
+@pytest.mark.upstream(
+    "NoExecuteTaintManager Single Pod eventually evict pod with finite tolerations from tainted nodes"
+)
+@pytest.mark.upstream("NoExecuteTaintManager Multiple Pods only evicts pods without tolerations from tainted nodes")
+@pytest.mark.upstream("NoExecuteTaintManager Multiple Pods evicts pods with minTolerationSeconds")
 async def test_each_pod_leaves_when_its_toleration_says(world: World, operator: OperatorProcess) -> None:
     node = await world.node()
     await world.pod(node, "untolerating")
     await world.pod(node, "zero", toleration("maintenance", 0))
     await world.pod(node, "negative", toleration("maintenance", -5))
     await world.pod(node, "timed", toleration("maintenance", 3))
+    await world.pod(node, "longer", toleration("maintenance", 5))
     await world.pod(node, "forever", toleration("maintenance"))
     tainted_at = asyncio.get_running_loop().time()
     await world.add_taint(node, taint("maintenance"))
     for name in ("untolerating", "zero", "negative"):
         assert await world.gone(name) - tainted_at < LATE_SECONDS, name
     assert 3.0 <= await world.gone("timed") - tainted_at < 3.0 + LATE_SECONDS
+    assert 5.0 <= await world.gone("longer") - tainted_at < 5.0 + LATE_SECONDS
     assert await world.pods() == {"forever"}
 
 
@@ -37,6 +46,7 @@ async def test_an_eviction_is_told_in_the_words_of_upstream(world: World, operat
     assert event["metadata"]["namespace"] == world.namespace
 
 
+@pytest.mark.upstream("NoExecuteTaintManager Single Pod removing taint cancels eviction")
 async def test_removing_the_taint_cancels_the_countdown_and_says_so_once(
     world: World, operator: OperatorProcess
 ) -> None:

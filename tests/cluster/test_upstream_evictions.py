@@ -21,6 +21,7 @@ async def disruption(world: World, name: str) -> dict[str, Any] | None:
     return next((each for each in pod["status"]["conditions"] if each["type"] == "DisruptionTarget"), None)
 
 
+@pytest.mark.upstream("NoExecuteTaintManager Single Pod pods evicted from tainted nodes have pod disruption condition")
 @pytest.mark.parametrize(
     ("controllers", "leaves"),
     [

@@ -10,6 +10,7 @@ from tests.unit.core.builders import (
     BAR,
     FOO,
     FORBIDDEN,
+    case,
     lasting,
     no_execute,
     node,
@@ -59,8 +60,8 @@ def test_a_countdown_is_cancelled_once_when_what_is_left_is_tolerated_for_ever()
 @pytest.mark.parametrize(
     ("tolerations", "expected"),
     [
-        reported('k/k e2e "minTolerationSeconds" / TestUpdateNode', "the shorter one ends first", (1, 100), 1.0),
-        reported('k/k e2e "minTolerationSeconds" / TestUpdateNode', "whichever it is", (25, 5), 5.0),
+        case("NoExecuteTaintManager Multiple Pods evicts pods with minTolerationSeconds: 5 and 25", (25, 5), 5.0),
+        case("TestUpdateNode: the shorter one ends first", (1, 100), 1.0),
     ],
 )
 def test_of_several_taints_the_toleration_that_runs_out_first_evicts(
