@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Taint
-from taintkeeper.core.rule_plan import lost_to_others, plan_rules
+from taintkeeper.core.rule_plan import forced_by_others, lost_to_others, plan_rules
 from taintkeeper.core.selectors import Selector
 from tests.unit.core.builders import FOREIGN, node
 from tests.unit.core.rule_bench import DEADLOCK, RuleBench, rule, seen
@@ -91,6 +91,33 @@ def test_only_a_taint_of_ours_that_rules_want_throughout_is_lost_to_others() -> 
     after = bench.book.view(cooler)
     assert lost_to_others(before, cooler, view, after) == {ID}
     assert lost_to_others(before, cooler, after, view) == {ID}
+
+
+def test_a_value_that_another_rule_gives_since_is_not_spoilt_by_others() -> None:
+    bench = RuleBench(rule("a", value="a", selector=Selector((("pool", "gpu"),))), rule("b", value="b"))
+    bench.add(conditions=SICK)
+    before, view = bench.nodes["n1"], bench.book.view(bench.nodes["n1"])
+    spoilt = replace(before, taints=(Taint(DEADLOCK, NO_SCHEDULE, "theirs"),))
+    assert lost_to_others(before, spoilt, view, view) == {ID}
+    labelled = replace(spoilt, labels={"pool": "gpu"})
+    bench.book.see(labelled, bench.now)
+    assert lost_to_others(before, labelled, view, bench.book.view(labelled)) == set()
+
+
+def test_a_memory_of_what_was_asked_for_in_one_of_the_states_is_not_forced_by_others() -> None:
+    bench = RuleBench(rule())
+    bench.add(conditions=SICK)
+    known = bench.nodes["n1"]
+    asked = bench.book.view(known)
+    blank, other = replace(known, rule_taints={}), replace(known, rule_taints={("hot", NO_SCHEDULE): "x"})
+    well = replace(known, conditions=(Condition("KernelDeadlock", "False"),))
+    bench.book.see(well, bench.now)
+    idle = bench.book.view(well)
+    assert forced_by_others(blank, known, asked, idle) == set()
+    assert forced_by_others(blank, known, idle, asked) == set()
+    assert forced_by_others(blank, known, idle, idle) == {ID}
+    assert forced_by_others(blank, other, asked, asked) == {("hot", NO_SCHEDULE)}
+    assert forced_by_others(known, known, idle, idle) == set()
 
 
 # What knowledge and zones allow
