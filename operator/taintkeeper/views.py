@@ -23,7 +23,7 @@ from taintkeeper.core import messages as m
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.health_messages import LeaseGone, LeaseSeen
 from taintkeeper.core.objects import Node, Pod
-from taintkeeper.core.policies import PolicyGone
+from taintkeeper.core.policy_messages import NamespaceGone, NamespaceSeen, PolicyGone, VolumeGone, VolumeSeen
 from taintkeeper.core.rules import RuleGone
 
 logger = logging.getLogger("taintkeeper")
@@ -97,8 +97,8 @@ class Views:
         self._reflectors: dict[str, Reflector[Any, Any]] = {}
         self._reflect(PODS, m.PodSeen, m.PodGone)
         self._reflect(BUDGETS, m.BudgetSeen, lambda key: m.BudgetGone(*key))
-        self._reflect(NAMESPACES, lambda found: m.NamespaceSeen(*found), m.NamespaceGone)
-        self._reflect(VOLUMES, lambda found: m.VolumeSeen(*found), m.VolumeGone)
+        self._reflect(NAMESPACES, lambda found: NamespaceSeen(*found), NamespaceGone)
+        self._reflect(VOLUMES, lambda found: VolumeSeen(*found), VolumeGone)
         self._reflect(LEASES, lambda lease: LeaseSeen(lease.node, lease.renewed), LeaseGone)
         self._customs: dict[str, CustomFeed[Any]] = {}
         self._follow(RULES, RuleGone)

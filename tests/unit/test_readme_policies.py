@@ -8,7 +8,8 @@ import pytest
 from taintkeeper.cluster.policy_wire import decode_policy
 from taintkeeper.core.messages import Delete, NodeSeen, PodSeen, Skipped
 from taintkeeper.core.objects import NO_SCHEDULE, Pod, Taint
-from taintkeeper.core.policies import DEFAULTS, Mode, PolicySeen
+from taintkeeper.core.policies import DEFAULTS, Mode
+from taintkeeper.core.policy_messages import PolicySeen
 from taintkeeper.core.traits import Trait
 from tests.policy_specs import README, readme_policies
 from tests.unit.core.builders import HELD_BY_BUDGET, budget, node, pod

@@ -11,20 +11,9 @@ from typing import Any
 import pytest
 
 from taintkeeper.core.health_messages import LeaseGone, LeaseSeen
-from taintkeeper.core.messages import (
-    BudgetGone,
-    BudgetSeen,
-    Knowledge,
-    NamespaceGone,
-    NamespaceSeen,
-    NodeGone,
-    NodeSeen,
-    PodGone,
-    PodSeen,
-    VolumeGone,
-    VolumeSeen,
-)
+from taintkeeper.core.messages import BudgetGone, BudgetSeen, Knowledge, NodeGone, NodeSeen, PodGone, PodSeen
 from taintkeeper.core.objects import Node, Taint
+from taintkeeper.core.policy_messages import NamespaceGone, NamespaceSeen, VolumeGone, VolumeSeen
 from taintkeeper.views import Audience, Views
 from tests.unit.cluster import wires
 from tests.unit.cluster.scripted_api import (

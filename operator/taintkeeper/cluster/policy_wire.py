@@ -12,8 +12,9 @@ from taintkeeper.cluster.wire.common import Meta, Shared, Wire, decode_labels
 from taintkeeper.cluster.wire.selectors import SelectorWire, to_selector
 from taintkeeper.cluster.wire.statuses import StatusConditionWire, decode_conditions, encode_conditions, spec_fault
 from taintkeeper.core.objects import NO_EXECUTE
-from taintkeeper.core.policies import Mode, Policy, PolicySeen, PolicyStatus, TaintPattern
+from taintkeeper.core.policies import Mode, Policy, TaintPattern
 from taintkeeper.core.policy_checks import find_fault
+from taintkeeper.core.policy_messages import PolicySeen, PolicyStatus
 from taintkeeper.core.traits import Trait, Traits
 
 EVICT, IGNORE = "Evict", "Ignore"

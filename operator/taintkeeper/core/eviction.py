@@ -13,8 +13,19 @@ from taintkeeper.core.first_seen import arrived
 from taintkeeper.core.local_claims import LocalClaims
 from taintkeeper.core.memory import MemoryKeeper
 from taintkeeper.core.objects import Node, Pod
-from taintkeeper.core.policies import PolicyGone, PolicySeen, PolicyWritten, TaintPattern
+from taintkeeper.core.policies import TaintPattern
 from taintkeeper.core.policy_book import PolicyBook
+from taintkeeper.core.policy_messages import (
+    NamespaceGone,
+    NamespaceSeen,
+    PolicyGone,
+    PolicyInput,
+    PolicySeen,
+    PolicyWritten,
+    SurroundingsInput,
+    VolumeGone,
+    VolumeSeen,
+)
 from taintkeeper.core.policy_status import PolicyReporter
 from taintkeeper.core.policy_tally import PolicyTally
 from taintkeeper.core.standing_zones import StandingZones
@@ -83,12 +94,12 @@ class EvictionEngine:
                 pass
             case PolicySeen() | PolicyGone():
                 self._policies_changed(event, now)
-            case m.NamespaceSeen() | m.NamespaceGone() | m.VolumeSeen() | m.VolumeGone():
+            case NamespaceSeen() | NamespaceGone() | VolumeSeen() | VolumeGone():
                 self._surroundings_changed(event, now)
             case _:
                 self._answered(event, now)
 
-    def _policies_changed(self, event: m.PolicyInput, now: float) -> None:
+    def _policies_changed(self, event: PolicyInput, now: float) -> None:
         match event:
             case PolicySeen():
                 self._judge_taints(self.policies.put(event), now)
@@ -97,17 +108,17 @@ class EvictionEngine:
                 self._judge_taints(self.policies.drop(name), now)
                 self._reporter.drop(name)
 
-    def _surroundings_changed(self, event: m.SurroundingsInput, now: float) -> None:
+    def _surroundings_changed(self, event: SurroundingsInput, now: float) -> None:
         match event:
-            case m.NamespaceSeen(name, labels):
+            case NamespaceSeen(name, labels):
                 if self.policies.see_namespace(name, labels):
                     self._unjudged.add(name)
-            case m.NamespaceGone(name):
+            case NamespaceGone(name):
                 if self.policies.forget_namespace(name):
                     self._unjudged.add(name)
-            case m.VolumeSeen(name, claim):
+            case VolumeSeen(name, claim):
                 self._judge_each(self._claims.put(name, claim), now)
-            case m.VolumeGone(name):
+            case VolumeGone(name):
                 self._judge_each(self._claims.drop(name), now)
 
     def _answered(self, event: m.Answered, now: float) -> None:

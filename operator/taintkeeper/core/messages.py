@@ -11,7 +11,7 @@ from taintkeeper.core.answers import Answer, Outcome
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.deadlines import Deadline
 from taintkeeper.core.objects import Node, Pod, PodRef
-from taintkeeper.core.policies import PolicyGone, PolicySeen, PolicyWritten, WritePolicyStatus
+from taintkeeper.core.policy_messages import PolicyInput, PolicyWritten, SurroundingsInput, WritePolicyStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,39 +54,6 @@ class BudgetGone:
     """A disruption budget was deleted."""
 
     namespace: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceSeen:
-    """A namespace was listed, added or modified."""
-
-    name: str
-    labels: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class NamespaceGone:
-    """A namespace was deleted."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeSeen:
-    """A PersistentVolume was listed, added or modified.
-
-    ``claim`` is namespace and name of the claim whose data it has on a node, None where there is none.
-    """
-
-    name: str
-    claim: tuple[str, str] | None
-
-
-@dataclass(frozen=True, slots=True)
-class VolumeGone:
-    """A PersistentVolume was deleted."""
-
     name: str
 
 
@@ -147,8 +114,6 @@ class NodeWritten:
 
 
 Answered = EvictionAnswered | NodeRead | NodeUnread | NodeWritten | PolicyWritten
-PolicyInput = PolicySeen | PolicyGone
-SurroundingsInput = NamespaceSeen | NamespaceGone | VolumeSeen | VolumeGone
 EvictionInput = (
     NodeSeen
     | NodeGone

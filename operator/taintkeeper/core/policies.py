@@ -4,12 +4,11 @@ What holds without any policy is written down as policies too, under names that 
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 from taintkeeper.core.first_seen import UNREACHABLE
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Taint
-from taintkeeper.core.rules import RuleCondition
 from taintkeeper.core.selectors import Selector
 from taintkeeper.core.traits import EVICT_ANNOTATION, NO_TRAITS, Trait, Traits
 
@@ -155,66 +154,3 @@ _PODS_WITH = {
     Trait.DAEMON_SET: "pods of DaemonSets",
     Trait.LOCAL_STORAGE: "pods with data on the node",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyStatus:
-    """The status of a policy: how many pods it is about, and whether it does what it says."""
-
-    generation: int
-    pending: int = 0
-    blocked: int = 0
-    evicted: int = 0
-    exempt: int = 0
-    conditions: tuple[RuleCondition, ...] = field(default=())
-
-    def condition(self, type_: str) -> RuleCondition | None:
-        """Return the condition of this type, or None."""
-        return next((condition for condition in self.conditions if condition.type == type_), None)
-
-
-@dataclass(frozen=True, slots=True)
-class PolicySeen:
-    """A policy was listed, added or modified.
-
-    ``policy`` is None where it makes no sense; ``fault`` then names the field and the value. ``status`` is the one that
-    the object has, None where it has none that can be read.
-    """
-
-    name: str
-    uid: str
-    resource_version: str
-    generation: int
-    policy: Policy | None
-    fault: str = ""
-    status: PolicyStatus | None = None
-
-    def older_than(self, other: "PolicySeen") -> bool:
-        """Say whether this is an earlier state of the same one: resource versions are numbers that grow (KEP-5504)."""
-        try:
-            return self.uid == other.uid and int(self.resource_version) < int(other.resource_version)
-        except ValueError:
-            return False
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyGone:
-    """A policy was deleted."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class WritePolicyStatus:
-    """Write this status to the policy."""
-
-    name: str
-    status: PolicyStatus
-
-
-@dataclass(frozen=True, slots=True)
-class PolicyWritten:
-    """A write of a policy's status ended, well or not."""
-
-    name: str
-    done: bool

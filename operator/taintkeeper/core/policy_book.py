@@ -16,9 +16,9 @@ from taintkeeper.core.policies import (
     Decision,
     Mode,
     Policy,
-    PolicySeen,
     TaintPattern,
 )
+from taintkeeper.core.policy_messages import PolicySeen
 from taintkeeper.core.traits import NO_TRAITS, Trait, Traits
 
 Labels = Mapping[str, str]

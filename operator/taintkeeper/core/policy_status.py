@@ -2,8 +2,9 @@
 
 from random import Random
 
-from taintkeeper.core.policies import Mode, Policy, PolicySeen, PolicyStatus, PolicyWritten, WritePolicyStatus
+from taintkeeper.core.policies import Mode, Policy
 from taintkeeper.core.policy_book import PolicyBook, PolicyEntry
+from taintkeeper.core.policy_messages import PolicySeen, PolicyStatus, PolicyWritten, WritePolicyStatus
 from taintkeeper.core.policy_tally import PolicyTally
 from taintkeeper.core.rule_status import ACCEPTED, ACTIVE
 from taintkeeper.core.rules import RuleCondition

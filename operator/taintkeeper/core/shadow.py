@@ -16,11 +16,11 @@ from taintkeeper.core import messages as m
 from taintkeeper.core.answers import CAUSE_DISRUPTION_BUDGET, Answer
 from taintkeeper.core.budgets import Budget, BudgetBook
 from taintkeeper.core.objects import Pod, PodRef, Taint
-from taintkeeper.core.policies import PolicyGone, PolicySeen
 from taintkeeper.core.policy_book import PolicyBook
+from taintkeeper.core.policy_messages import PolicyGone, PolicyInput, PolicySeen
 
 BudgetKey = tuple[str, str]
-Seen = m.NodeSeen | m.NodeGone | m.PodSeen | m.PodGone | m.BudgetSeen | m.BudgetGone | m.PolicyInput | m.Knowledge
+Seen = m.NodeSeen | m.NodeGone | m.PodSeen | m.PodGone | m.BudgetSeen | m.BudgetGone | PolicyInput | m.Knowledge
 
 ACCEPTED = Answer(201)
 

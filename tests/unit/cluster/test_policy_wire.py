@@ -10,7 +10,8 @@ import yaml
 
 from taintkeeper.cluster.policy_wire import decode_namespace, decode_policy, encode_policy_status
 from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE
-from taintkeeper.core.policies import Mode, Policy, PolicyStatus, TaintPattern
+from taintkeeper.core.policies import Mode, Policy, TaintPattern
+from taintkeeper.core.policy_messages import PolicyStatus
 from taintkeeper.core.rules import RuleCondition
 from taintkeeper.core.selectors import Requirement, Selector
 from taintkeeper.core.traits import Trait

@@ -33,7 +33,7 @@ from taintkeeper.core.messages import (
     WriteResult,
 )
 from taintkeeper.core.objects import Node, Pod, Taint
-from taintkeeper.core.policies import PolicySeen, PolicyWritten, WritePolicyStatus
+from taintkeeper.core.policy_messages import PolicySeen, PolicyWritten, WritePolicyStatus
 from tests.unit.core.builders import ACCEPTED, node
 
 Api = Callable[[Any, float], Answer | None]

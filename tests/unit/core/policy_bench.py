@@ -3,8 +3,9 @@
 from typing import Any
 
 from taintkeeper.core.objects import NO_SCHEDULE
-from taintkeeper.core.policies import Policy, PolicySeen, TaintPattern
+from taintkeeper.core.policies import Policy, TaintPattern
 from taintkeeper.core.policy_book import PolicyBook
+from taintkeeper.core.policy_messages import PolicySeen
 from taintkeeper.core.selectors import Selector
 
 MAINTENANCE = "example.com/maintenance"

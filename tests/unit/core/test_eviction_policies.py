@@ -14,16 +14,14 @@ from taintkeeper.core.messages import (
     Evict,
     Evicted,
     Knowledge,
-    NamespaceSeen,
     NodeSeen,
     PodSeen,
     Rehearsed,
     Skipped,
-    VolumeGone,
-    VolumeSeen,
 )
 from taintkeeper.core.objects import NO_SCHEDULE, Pod, Taint
-from taintkeeper.core.policies import Mode, PolicyGone, TaintPattern, WritePolicyStatus
+from taintkeeper.core.policies import Mode, TaintPattern
+from taintkeeper.core.policy_messages import NamespaceSeen, PolicyGone, VolumeGone, VolumeSeen, WritePolicyStatus
 from taintkeeper.core.selectors import Selector
 from taintkeeper.core.traits import Trait
 from tests.unit.core.builders import FOO, HELD_BY_BUDGET, SEVERAL_BUDGETS, budget, lasting, no_execute, node, pod

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taintkeeper.core.policies import Mode, Policy, PolicySeen, PolicyStatus, PolicyWritten, TaintPattern
+from taintkeeper.core.policies import Mode, Policy, TaintPattern
 from taintkeeper.core.policy_book import PolicyBook
+from taintkeeper.core.policy_messages import PolicySeen, PolicyStatus, PolicyWritten
 from taintkeeper.core.policy_status import PolicyReporter
 from taintkeeper.core.policy_tally import Numbers, PolicyTally, Standing
 from tests.unit.core.policy_bench import policy, seen

@@ -9,7 +9,8 @@ from taintkeeper.core.answers import Answer, Outcome, classify
 from taintkeeper.core.budgets import Budget
 from taintkeeper.core.messages import BudgetGone, BudgetSeen, Knowledge, NodeGone, NodeSeen, PodGone, PodSeen
 from taintkeeper.core.objects import NO_SCHEDULE, Pod, PodRef, Taint
-from taintkeeper.core.policies import Mode, PolicyGone, TaintPattern
+from taintkeeper.core.policies import Mode, TaintPattern
+from taintkeeper.core.policy_messages import PolicyGone
 from taintkeeper.core.shadow import Seen, ShadowBudgets
 from tests.unit.core.builders import EVERYTHING, FOO, node, pod
 from tests.unit.core.policy_bench import policy, seen

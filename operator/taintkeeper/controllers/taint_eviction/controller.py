@@ -14,7 +14,7 @@ from taintkeeper.core import messages as m
 from taintkeeper.core.eviction import EvictionEngine
 from taintkeeper.core.eviction_queue import EvictionOptions
 from taintkeeper.core.eviction_states import State
-from taintkeeper.core.policies import PolicyWritten, WritePolicyStatus
+from taintkeeper.core.policy_messages import PolicyWritten, WritePolicyStatus
 
 PERMISSIONS = (
     Permission("get", "nodes"),
