@@ -2,6 +2,7 @@
 
 import math
 import re
+from ipaddress import ip_address
 
 from taintkeeper.core.disruption import Marking
 from taintkeeper.core.label_checks import is_subdomain
@@ -107,13 +108,27 @@ def read_whole_seconds(text: str) -> int:
 
 
 def read_address(text: str) -> tuple[str, int] | None:
-    """Read where to serve, as Go does: host and port; None for nowhere."""
+    """Read where to serve: IP address, or none for all, and port; None for nowhere.
+
+    No name but localhost: to look one up could take long, and come to nothing.
+    """
     if text == "0":
         return None
     host, separator, port = text.rpartition(":")
-    if not separator or not port.isdecimal() or int(port) > 65535:
-        raise ValueError("is not an address such as :8080 or 127.0.0.1:8080, or 0 for none")
+    if not separator or not _is_host(host) or not port.isdecimal() or int(port) > 65535:
+        raise ValueError("is not an address such as :8080, 127.0.0.1:8080 or [::1]:8080, or 0 for none")
     return host.strip("[]"), int(port)
+
+
+def _is_host(text: str) -> bool:
+    if text in ("", "localhost"):
+        return True
+    bare = text.removeprefix("[").removesuffix("]")
+    try:
+        address = ip_address(bare)
+    except ValueError:
+        return False
+    return text == (bare if address.version == 4 else f"[{bare}]")
 
 
 def read_marking(text: str) -> Marking:

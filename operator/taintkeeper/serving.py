@@ -44,7 +44,7 @@ class Servers:
             here = [(flag, routes) for flag, where, routes in wanted if where == address]
             try:
                 await self._serve(address, [route for _, routes in here for route in routes])
-            except (OSError, UnicodeError) as error:
+            except OSError as error:
                 raise _unusable(" and ".join(flag for flag, _ in here), address, error) from error
 
     async def stop(self) -> None:
@@ -62,12 +62,10 @@ class Servers:
         await web.TCPSite(runner, host or None, port).start()
 
 
-def _unusable(flags: str, address: Address, error: OSError | UnicodeError) -> AddressError:
+def _unusable(flags: str, address: Address, error: OSError) -> AddressError:
     host, port = address
     text = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     match error:
-        case UnicodeError():
-            why = "that is no name of a host"
         case OSError(errno=int(number)) if number > 0:
             # The event loop's own words name the address once more.
             why = os.strerror(number)

@@ -96,7 +96,10 @@ BAD: dict[str, list[str]] = {
     "leader-elect-resource-name": ["", "Foo", "foo/bar", "-foo", "foo.", "a" * 254],
     "leader-elect-resource-namespace": ["Foo", "foo.bar", "foo/bar", "-", "a" * 64],
     "dry-run": ["", "yes", "2", "on"],
-    "metrics-bind-address": ["", "8080", ":", ":http", "host:", ":-1", ":65536", "localhost", ":80 "],
+    "metrics-bind-address": [
+        *("", "8080", ":", ":http", "host:", ":-1", ":65536", "localhost", ":80 "),
+        *("256.1.1.1:80", "a.b:80", "::1:80", "[::1:80", "[127.0.0.1]:80"),
+    ],
     "health-probe-bind-address": ["", "8081", ":70000", "00"],
     "log-format": ["", "xml", "JSON"],
     "verbose": ["", "very"],

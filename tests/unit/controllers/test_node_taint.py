@@ -25,6 +25,7 @@ from taintkeeper.core.taint_messages import TaintInput
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.writing import CONCURRENT_WRITES
 from tests.unit.core.builders import node
+from tests.unit.core.rule_bench import rule, seen
 
 pytestmark = pytest.mark.looptime
 
@@ -277,6 +278,16 @@ async def test_a_node_that_is_tainted_noexecute_counts_as_upstream_counts_it() -
     }
     assert added == {"NoSchedule": 1.0, "NoExecute": 1.0}
     assert bench.writer.tries == {"n1": 1}
+
+
+async def test_what_a_rule_brings_is_no_eviction_that_upstream_knows_of() -> None:
+    drain = rule(condition_type="DiskPressure", effect="NoExecute")
+    bench = TaintBench()
+    bench.feed(seen(drain), NodeSeen(node("n1", conditions=PRESSURE, zone="z1")), FRESH)
+    await asyncio.sleep(1.0)
+    brought = {"key": drain.key, "effect": "NoExecute"}
+    assert bench.metric("taintkeeper_taints_added_total", **brought) == 1.0
+    assert bench.metric("node_collector_evictions_total", zone="z1") == 0.0
 
 
 async def test_a_writer_that_fails_in_a_way_of_its_own_is_a_fault_of_ours_and_ends_everything() -> None:

@@ -4,6 +4,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -27,9 +28,9 @@ class Server:
         self._operators = operators
         self._tell()
 
-    def change(self, **fields: object) -> None:
+    def change(self, **fields: Any) -> None:
         """Change the node; a change that changes nothing makes no new version, as in the API server."""
-        changed = replace(self.node, **fields)  # type: ignore[arg-type]
+        changed = replace(self.node, **fields)
         if changed != self.node:
             self.node = replace(changed, resource_version=str(int(self.node.resource_version) + 1))
             self._tell()
@@ -137,7 +138,7 @@ def test_two_operators_agree_in_the_end_whatever_is_late_or_lost_and_write_a_few
     assert server.writes == before
 
 
-def both_see(server: Server, operators: list[Operator], now: float, later: float, **fields: object) -> None:
+def both_see(server: Server, operators: list[Operator], now: float, later: float, **fields: Any) -> None:
     """Change the node; the first operator sees it now, the other one later, before anything is written."""
     server.change(**fields)
     for operator, at in zip(operators, (now, later), strict=True):

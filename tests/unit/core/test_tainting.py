@@ -1,5 +1,7 @@
 """Which taints a node gets: by its conditions, at once or when its zone has a token."""
 
+from typing import Any
+
 import pytest
 
 from taintkeeper.core.messages import Knowledge, NodeSeen
@@ -20,9 +22,9 @@ def healthy(name: str, *taints: Taint, **facts: object) -> Node:
     return node(name, *taints, conditions=READY, **facts)
 
 
-def cluster(*nodes: Node, **options: object) -> TaintBench:
+def cluster(*nodes: Node, **options: Any) -> TaintBench:
     """Return a bench with these nodes and two healthy ones, so that the zone is not disrupted."""
-    return TaintBench(*nodes, healthy("other-1"), healthy("other-2"), **options)  # type: ignore[arg-type]
+    return TaintBench(*nodes, healthy("other-1"), healthy("other-2"), **options)
 
 
 def both(bench: TaintBench, name: str = "n1") -> tuple[set[str], set[str]]:

@@ -1,5 +1,7 @@
 """Somebody removes our taint while its condition lasts: it comes back, and people are told why."""
 
+from typing import Any
+
 import pytest
 
 from taintkeeper.core.messages import WriteResult
@@ -16,9 +18,9 @@ def healthy(name: str) -> Node:
     return node(name, conditions={"Ready": "True"})
 
 
-def cluster(*nodes: Node, **options: object) -> TaintBench:
+def cluster(*nodes: Node, **options: Any) -> TaintBench:
     """Return a bench with these nodes and two healthy ones, so that the zone is not disrupted."""
-    return TaintBench(*nodes, healthy("other-1"), healthy("other-2"), **options)  # type: ignore[arg-type]
+    return TaintBench(*nodes, healthy("other-1"), healthy("other-2"), **options)
 
 
 def both(bench: TaintBench, name: str = "n1") -> tuple[set[str], set[str]]:

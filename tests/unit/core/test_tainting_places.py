@@ -1,5 +1,7 @@
 """How many writes are under way at once, and who comes first when there are more."""
 
+from typing import Any
+
 import pytest
 
 from taintkeeper.core.messages import NodeWritten, WriteResult
@@ -18,9 +20,9 @@ def many(count: int, prefix: str = "n", **facts: object) -> list[Node]:
     return [node(f"{prefix}{number}", **{"conditions": READY, **facts}) for number in range(count)]
 
 
-def slow(*nodes: Node, places: int = 256, seconds: float = 2.0, **options: object) -> TaintBench:
+def slow(*nodes: Node, places: int = 256, seconds: float = 2.0, **options: Any) -> TaintBench:
     """Return a bench whose writes take so long, so many at once."""
-    return TaintBench(*nodes, options=TaintOptions(concurrency=places, **options), latency=seconds)  # type: ignore[arg-type]
+    return TaintBench(*nodes, options=TaintOptions(concurrency=places, **options), latency=seconds)
 
 
 def order(bench: TaintBench) -> list[str]:

@@ -1,5 +1,7 @@
 """What keeps an outage from becoming a mass eviction: cooldown after a disruption, a cap over all zones, flapping."""
 
+from typing import Any
+
 import pytest
 
 from taintkeeper.core.messages import Knowledge, NodeSeen, WriteResult
@@ -113,8 +115,8 @@ def test_the_cooldown_of_a_zone_whose_nodes_are_all_gone_ends_with_it() -> None:
 # A cap over all zones
 
 
-def capped(*nodes: Node, limit: Limit, **more: object) -> TaintBench:
-    return TaintBench(*nodes, options=TaintOptions(most_evicting=limit), **more)  # type: ignore[arg-type]
+def capped(*nodes: Node, limit: Limit, **more: Any) -> TaintBench:
+    return TaintBench(*nodes, options=TaintOptions(most_evicting=limit), **more)
 
 
 FIVE = [each for number in range(5) for each in zone(f"z{number}", "FTT")]
