@@ -77,6 +77,7 @@ async def test_a_pod_that_was_blocked_for_too_long_is_told_of_its_disruption_and
     await policies.counts(name, pending=0, blocked=0, evicted=1)
 
 
+@pytest.mark.reported("kubernetes/kubernetes#75957")
 async def test_a_pod_under_two_budgets_is_deleted_in_its_time_as_well(
     world: World, policies: Policies, operator: OperatorProcess
 ) -> None:

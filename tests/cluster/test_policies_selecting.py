@@ -37,6 +37,29 @@ async def owned(world: World, node: str) -> dict[str, Any]:
     return {"ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": node, "uid": uid, "controller": True}]}
 
 
+async def daemon(world: World, node: str) -> str:
+    """Make a DaemonSet for this node; return the name of its pod once that is there."""
+    await world.kube.patch_status("nodes", "", node, {"allocatable": {"cpu": "1", "memory": "1Gi", "pods": "10"}})
+    labels = {"app": "daemon"}
+    spec = {
+        "containers": [{"name": "main", "image": "none"}],
+        "nodeSelector": {"topology.kubernetes.io/region": world.namespace},
+        "terminationGracePeriodSeconds": 0,
+    }
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    metadata = {"name": "daemon", "namespace": world.namespace}
+    body = {"metadata": metadata, "spec": {"selector": {"matchLabels": labels}, "template": template}}
+    await world.kube.create("daemonsets", body)
+    found: list[Object] = []
+
+    async def placed() -> bool:
+        found[:] = await world.kube.list("pods", world.namespace, fieldSelector=f"spec.nodeName={node}")
+        return bool(found)
+
+    await until(placed)
+    return str(found[0]["metadata"]["name"])
+
+
 async def exempt(operator: OperatorProcess, **reasons: int) -> None:
     """Wait until so many pods have been told to stay for these reasons."""
 
@@ -190,6 +213,25 @@ async def test_a_pod_that_no_controller_would_replace_stays_where_a_policy_says_
     assert await world.pods() == {"bare"}
     await policies.edit(name, unmanagedPods="Evict")
     await world.gone("bare")
+
+
+@pytest.mark.reported("kubernetes/kubernetes#41738")
+async def test_a_pod_of_a_daemon_set_stays_where_a_policy_says_so(
+    world: World, policies: Policies, operator: OperatorProcess
+) -> None:
+    node = await world.node()
+    pod = await daemon(world, node)
+    await world.pod(node, "other")
+    # Because of NoExecute, kube-controller-manager's own DaemonSet controller would delete it.
+    name = await policies.make(daemonSetPods="Ignore", taints=[{"key": "drain", "effect": "NoSchedule"}])
+    await policies.obeyed(name)
+    await world.add_taint(node, taint("drain", "NoSchedule"))
+    await world.gone("other")
+    await exempt(operator, daemon_set=1)
+    await world.told(pod, "EvictionSkipped", f"policy {name} ignores pods of DaemonSets")
+    assert await world.pods() == {pod}
+    await policies.edit(name, daemonSetPods="Evict")
+    await world.gone(pod)
 
 
 @pytest.mark.reported("kubernetes/kubernetes#115779")
