@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Self
+from typing import Any, Self
+
+import yaml
 
 from testbed.real import commands
 from testbed.real.api import MERGE_PATCH, ApiError
@@ -20,6 +22,8 @@ from testbed.real.processes import Component, StartError
 
 REPLACED = ("taint-eviction-controller", "node-lifecycle-controller")
 """The controllers of kube-controller-manager that Taintkeeper replaces."""
+DEFINITIONS = Path(__file__).parents[3] / "crds"
+DEFINITION_KIND = "CustomResourceDefinition"
 POLL_SECONDS = 0.05
 TOKEN_SECONDS = 24 * 3600
 
@@ -27,8 +31,8 @@ TOKEN_SECONDS = 24 * 3600
 class RealCluster:
     """A running control plane: etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kwok.
 
-    The constructor returns when the API server is ready and the others are started. Everything ends with
-    :meth:`stop`, which the ``with`` statement calls, and with this process, however that ends.
+    The constructor returns when the API server is ready and knows Taintkeeper's own kinds, and the others are started.
+    Everything ends with :meth:`stop`, which the ``with`` statement calls, and with this process, however that ends.
 
     A node lives as long as it carries the label ``kwok.x-k8s.io/node: fake``: kwok reports it as ready, renews its
     lease, runs its pods and removes those that are deleted. :meth:`silence` takes the label away, and with it all of
@@ -195,8 +199,12 @@ class RealCluster:
         for name in ("etcd", "kube-apiserver"):
             self._components[name].start()
         self._until(self._is_api_ready, "the API server was not ready")
+        kinds = _definitions()
+        for made in kinds:
+            self._api.call("POST", "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", made)
         for component in self._components.values():
             component.start()
+        self._until(lambda: all(map(self._serves, kinds)), "the API server did not serve Taintkeeper's kinds")
 
     def _patch_node(self, name: str, patch: object) -> None:
         self._api.call("PATCH", f"/api/v1/nodes/{name}", patch, MERGE_PATCH)
@@ -206,6 +214,15 @@ class RealCluster:
             self._probe.call("GET", "/readyz")
             # Kubelets keep their leases there, and /readyz does not wait for it.
             self._probe.call("GET", "/api/v1/namespaces/kube-node-lease")
+        except (ApiError, OSError):
+            return False
+        return True
+
+    def _serves(self, definition: Any) -> bool:
+        spec = definition["spec"]
+        (version,) = spec["versions"]
+        try:
+            self._probe.call("GET", f"/apis/{spec['group']}/{version['name']}/{spec['names']['plural']}")
         except (ApiError, OSError):
             return False
         return True
@@ -226,6 +243,11 @@ class RealCluster:
         for component in self._components.values():
             if component.log.exists() and not component.running:
                 raise StartError(f"{component.name} ended; the end of its log:\n{component.tail()}")
+
+
+def _definitions() -> list[Any]:
+    read = (yaml.safe_load(path.read_text()) for path in sorted(DEFINITIONS.glob("*.yaml")))
+    return [each for each in read if each["kind"] == DEFINITION_KIND]
 
 
 def _lay_out(folder: Path) -> Layout:
