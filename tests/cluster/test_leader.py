@@ -243,7 +243,7 @@ async def everything(world: World, node: str) -> Any:
 
 @pytest.fixture
 async def installed(cluster: Cluster, world: World) -> AsyncIterator[Path]:
-    """A kubeconfig of an account with the roles of the manifests, and no more."""
+    """A kubeconfig of an account with the roles that every overlay has, and no more."""
     subject = {"kind": "ServiceAccount", "name": ACCOUNT, "namespace": world.namespace}
     await world.kube.create("serviceaccounts", {"metadata": {"name": ACCOUNT, "namespace": world.namespace}})
     for role in yaml.safe_load_all(RBAC.read_text()):
@@ -264,7 +264,7 @@ async def installed(cluster: Cluster, world: World) -> AsyncIterator[Path]:
 async def test_what_the_manifests_grant_is_enough_to_be_elected_and_to_give_the_lease_back(
     world: World, begin: Begin, installed: Path
 ) -> None:
-    operator = await leader(begin, kubeconfig=installed)
+    operator = await leader(begin, "--controllers=taint-eviction", kubeconfig=installed)
     await evicts(world)
     renewed = (await lease(world))["renewTime"]
     await until(lambda: _renewed_since(world, renewed))
