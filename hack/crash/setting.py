@@ -21,7 +21,9 @@ SCARCE_ALLOWED = 3
 LINGER_SECONDS = 10
 """How long some pods take to end: somebody else may lead by then."""
 KEYS = ("maintenance", "upgrade")
-RBAC = Path(__file__).parents[2] / "manifests" / "base" / "rbac.yaml"
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+RBAC = MANIFESTS / "base" / "rbac.yaml"
+OVERLAY = MANIFESTS / "overlays" / "full" / "kustomization.yaml"
 
 Do = Callable[[Kube], Awaitable[object]]
 
@@ -147,7 +149,7 @@ async def _settled(kube: Kube) -> bool:
 
 
 async def permit(kube: Kube) -> None:
-    """Give every service account of the namespace the rights that the manifests give, and no more."""
+    """Give every service account of the namespace the rights that the overlay of all controllers gives, and no more."""
     await kube.create("namespaces", {"metadata": {"name": NAMESPACE}})
     group = {"kind": "Group", "name": f"system:serviceaccounts:{NAMESPACE}", "apiGroup": "rbac.authorization.k8s.io"}
     for role in yaml.safe_load_all(RBAC.read_text()):
@@ -156,5 +158,12 @@ async def permit(kube: Kube) -> None:
             continue
         metadata = {"name": "taintkeeper"} | ({"namespace": NAMESPACE} if kind == "Role" else {})
         reference = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "taintkeeper"}
-        await kube.create(f"{kind.lower()}s", {"metadata": metadata, "rules": role["rules"]})
+        rules = [*role["rules"], *(_rules_of_overlay() if kind == "ClusterRole" else ())]
+        await kube.create(f"{kind.lower()}s", {"metadata": metadata, "rules": rules})
         await kube.create(f"{kind.lower()}bindings", {"metadata": metadata, "roleRef": reference, "subjects": [group]})
+
+
+def _rules_of_overlay() -> list[Object]:
+    patches = yaml.safe_load(OVERLAY.read_text())["patches"]
+    texts = [each["patch"] for each in patches if each["target"]["kind"] == "ClusterRole"]
+    return [operation["value"] for text in texts for operation in yaml.safe_load(text)]
