@@ -26,6 +26,7 @@ class RuleBook:
         self._entries: dict[str, Entry] = {}
         self._nodes: dict[str, Node] = {}
         self._complete = False
+        self._blind = False
         self._timers: list[tuple[float, str, str]] = []
         self._changed: dict[str, None] = {}
         self._touched: dict[str, None] = {}
@@ -48,8 +49,16 @@ class RuleBook:
         if entry is not None:
             self._rearrange(entry, now)
 
+    def doubt(self) -> None:
+        """Note that nodes may change unseen, until :meth:`rely`."""
+        self._blind = True
+
     def rely(self) -> None:
-        """Note that all rules have been listed: from now on, a rule that is not in the book does not exist."""
+        """Note that all rules have been listed: from now on, a rule that is not in the book does not exist.
+
+        All nodes have been seen as they are now, too.
+        """
+        self._blind = False
         if not self._complete:
             self._complete = True
             self._changed.update(dict.fromkeys(self._nodes))
@@ -191,7 +200,7 @@ class RuleBook:
         if case is None:
             entry.cases[node.name] = Case.begin(rule, condition, now)
         else:
-            case.observe(rule, condition, now)
+            case.observe(rule, condition, now, blind=self._blind)
         self._assess(entry, rule, node, now)
 
     def _assess(self, entry: Entry, rule: Rule, node: Node, now: float) -> None:

@@ -22,13 +22,15 @@ class Case:
     """What is remembered of a node that a rule selects. Times in seconds since the epoch, by our clock.
 
     ``has`` says whether the condition has the status that the rule names, None where it is missing, and ``since``
-    from when on. ``phase`` and ``tainted`` are as last counted, ``armed`` are the times of the case's timers, the
-    next one last. In a dry run ``granted`` says that the node would have the taint. ``overruled_by`` is the rule whose
-    value the taint has here instead.
+    from when on; ``transition`` is what the condition itself said of that last, by the node's clock. ``phase`` and
+    ``tainted`` are as last counted, ``armed`` are the times of the case's timers, the next one last. In a dry run
+    ``granted`` says that the node would have the taint. ``overruled_by`` is the rule whose value the taint has here
+    instead.
     """
 
     has: bool | None
     since: float
+    transition: float | None = None
     phase: Phase = Phase.CLEAR
     tainted: bool = False
     granted: bool = False
@@ -43,13 +45,20 @@ class Case:
         node's clock. So holding and clearing go on after a restart. A time in the future counts as now.
         """
         transition = None if condition is None else condition.transition
-        return cls(_has(rule, condition), now if transition is None else min(transition, now))
+        return cls(_has(rule, condition), now if transition is None else min(transition, now), transition)
 
-    def observe(self, rule: Rule, condition: Condition | None, now: float) -> None:
-        """Take in the node's condition as it is now; a change counts from when it was seen, by our clock."""
+    def observe(self, rule: Rule, condition: Condition | None, now: float, *, blind: bool) -> None:
+        """Take in the node's condition as it is now; a change counts from when it was seen, by our clock.
+
+        When we were ``blind``, it may have changed and changed back meanwhile. That, too, only the condition can tell.
+        """
         has = _has(rule, condition)
+        transition = None if condition is None else condition.transition
         if has is not self.has:
             self.has, self.since = has, now
+        elif blind and transition is not None and transition != self.transition:
+            self.since = max(self.since, min(transition, now))
+        self.transition = transition
 
     def phase_at(self, rule: Rule, now: float) -> Phase:
         """Return where the node stands at this time."""

@@ -40,9 +40,15 @@ class RuleDesk:
         """Forget a node that is gone."""
         self._book.forget(name)
 
-    def rely(self) -> None:
-        """Note that all rules have been listed: see :meth:`~taintkeeper.core.rule_book.RuleBook.rely`."""
-        self._book.rely()
+    def trust(self, *, fresh: bool) -> None:
+        """Note whether what is seen is complete and up to date.
+
+        See :meth:`~taintkeeper.core.rule_book.RuleBook.rely` and :meth:`~taintkeeper.core.rule_book.RuleBook.doubt`.
+        """
+        if fresh:
+            self._book.rely()
+        else:
+            self._book.doubt()
 
     def advance(self, now: float) -> list[str]:
         """Let time pass once all that was seen is told; return the nodes to look at again."""

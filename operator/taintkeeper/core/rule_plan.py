@@ -31,7 +31,9 @@ def with_decisions(want: Wanted, view: RuleView, node: Node) -> Wanted:
 
     What a rule wants is wanted, what it keeps is neither added nor removed, and the rest is over. Beyond that:
 
-    * not-ready and unreachable exclude each other: one that is wanted takes the place of one that is only kept.
+    * not-ready and unreachable exclude each other: one that is wanted takes the place of one that is only kept. One
+      that a rule delays does so when it comes; until then the other stays where it is, so that the node is never
+      without and the countdown goes on.
     * NoExecute is never without its NoSchedule twin: it waits where a rule delays the twin, and where a rule keeps
       NoExecute after the condition is over, the twin stays too.
     """
@@ -48,9 +50,9 @@ def with_decisions(want: Wanted, view: RuleView, node: Node) -> Wanted:
         delayed = (execute, NO_EXECUTE) in view.decided and (execute, NO_EXECUTE) not in wanted
         twin = execute in no_schedule or ((execute, NO_SCHEDULE) in unknown and _has(node, (execute, NO_SCHEDULE)))
         execute = None if delayed or not twin else execute
-    result = Wanted(no_schedule, execute, unknown)
-    taken = {(SIBLINGS.get(key, ""), effect) for key, effect in _ids(result)}
-    return Wanted(no_schedule, execute, unknown - taken)
+    ids = _ids(Wanted(no_schedule, execute, unknown))
+    delayed_ids = {taint_id for taint_id in _ids(want) - ids if not _has(node, taint_id)}
+    return Wanted(no_schedule, execute, (unknown | _siblings(delayed_ids)) - _siblings(ids))
 
 
 def lacks_token(node: Node, view: RuleView) -> bool:
@@ -140,6 +142,10 @@ def _is_right(node: Node, taint_id: TaintId, taint: RuleTaint) -> bool:
 
 def _has(node: Node, taint_id: TaintId) -> bool:
     return any((taint.key, taint.effect) == taint_id for taint in node.taints)
+
+
+def _siblings(ids: set[TaintId]) -> set[TaintId]:
+    return {(SIBLINGS[key], effect) for key, effect in ids if key in SIBLINGS}
 
 
 def _ids(want: Wanted) -> set[TaintId]:

@@ -91,8 +91,7 @@ class TaintEngine:
             case m.Knowledge(fresh):
                 self._fresh = fresh
                 self._listed = self._listed or fresh
-                if fresh:
-                    self._rules.rely()
+                self._rules.trust(fresh=fresh)
                 self._mark(self._nodes)
             case RuleSeen() | RuleGone() | RuleWritten():
                 self._rules.take(event, now)

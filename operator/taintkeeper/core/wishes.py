@@ -51,7 +51,7 @@ class Wish:
     def reason(self, taint: TaintId) -> str:
         """Return why this taint, which is among :attr:`ids`, should be there."""
         wanted_by_rule = self.view.wanted.get(taint)
-        return self.want.no_schedule[taint[0]] if wanted_by_rule is None else wanted_by_rule.reason
+        return wanted(self.node).no_schedule[taint[0]] if wanted_by_rule is None else wanted_by_rule.reason
 
     def patch(self, *, granted: bool, may_add: bool, now: float) -> PatchTaints | None:
         """Return the one write that the node needs, None where it is right.

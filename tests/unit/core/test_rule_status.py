@@ -23,7 +23,7 @@ class StatusBench(RuleBench):
     def __init__(self, *rules: Rule) -> None:
         super().__init__()
         self.desk = RuleDesk(Random(0))
-        self.desk.rely()
+        self.desk.trust(fresh=True)
         self.book = self.desk._book
         self.written: list[tuple[float, WriteRuleStatus]] = []
         self.on_objects: dict[str, RuleStatus] = {}

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from taintkeeper.core.first_seen import NOT_READY, UNREACHABLE
 from taintkeeper.core.messages import Knowledge, NodeSeen, WriteResult
-from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Node, Taint
+from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, Condition, Node, Taint
 from taintkeeper.core.rules import Limit, RuleStatus, WriteRuleStatus
 from taintkeeper.core.taint_messages import PatchTaints, TaintsChanged
 from tests.unit.core.builders import FOREIGN, node
@@ -282,3 +283,62 @@ def test_a_node_that_is_no_longer_selected_loses_the_taint() -> None:
     assert tainted(bench) == {"n1"}
     bench.tell(NodeSeen(bench.server["n1"]))
     assert len(bench.of(PatchTaints)) == 1
+
+
+NOT_READY_LATE = rule("calm", condition_type="Ready", condition_status="False", key=NOT_READY, for_seconds=60.0)
+
+
+def brought(bench: TaintBench) -> set[str]:
+    """Return what n1 has of built-in taints."""
+    return {str(taint) for taint in bench.server["n1"].taints} - {str(FOREIGN)}
+
+
+def test_a_rule_that_delays_the_successor_of_a_taint_leaves_the_taint_until_then_and_its_time_counts_on() -> None:
+    bench = TaintBench(*nodes(), rules=[NOT_READY_LATE])
+    bench.condition("n1", "Ready", "Unknown")
+    bench.run_until(40.0)
+    assert brought(bench) == {f"{UNREACHABLE}:NoSchedule", f"{UNREACHABLE}:NoExecute"}
+    bench.condition("n1", "Ready", "False")
+    bench.run_until(99.0)
+    assert brought(bench) == {f"{UNREACHABLE}:NoSchedule", f"{UNREACHABLE}:NoExecute"}
+    bench.run_until(101.0)
+    assert brought(bench) == {f"{NOT_READY}:NoSchedule", f"{NOT_READY}:NoExecute"}
+    assert {taint.time_added for taint in bench.server["n1"].taints if taint.key == NOT_READY} == {0.0}
+    bench.condition("n1", "Ready", "True")
+    assert brought(bench) == set()
+
+
+def test_a_node_that_recovers_while_a_rule_delays_the_successor_loses_its_taints() -> None:
+    bench = TaintBench(*nodes(), rules=[NOT_READY_LATE])
+    bench.condition("n1", "Ready", "Unknown")
+    bench.condition("n1", "Ready", "False")
+    bench.run_until(30.0)
+    bench.condition("n1", "Ready", "True")
+    assert brought(bench) == set()
+
+
+def test_a_node_that_fails_again_within_the_clear_time_of_a_rule_gets_its_no_execute_back() -> None:
+    bench = TaintBench(*nodes(), rules=[replace(NOT_READY_LATE, for_seconds=30.0, clear_seconds=300.0)])
+    bench.condition("n1", "Ready", "False")
+    bench.run_until(40.0)
+    bench.condition("n1", "Ready", "True")
+    bench.run_until(100.0)
+    assert brought(bench) == {f"{NOT_READY}:NoSchedule"}
+    bench.condition("n1", "Ready", "False")
+    bench.run_until(101.0)
+    assert brought(bench) == {f"{NOT_READY}:NoSchedule", f"{NOT_READY}:NoExecute"}
+    assert bench.of(TaintsChanged)[-1][1].reasons == {(NOT_READY, NO_EXECUTE): "condition Ready is False"}
+
+
+@pytest.mark.parametrize("blind", [True, False])
+def test_a_condition_that_came_back_while_nobody_looked_has_to_hold_anew(blind: bool) -> None:
+    bench = TaintBench(*nodes(), rules=[rule(for_seconds=600.0)])
+    sick = Condition("KernelDeadlock", "True", transition=0.0)
+    bench.change("n1", conditions=(Condition("Ready", "True"), sick))
+    bench.run_until(500.0)
+    bench.tell(Knowledge(not blind))
+    bench.run_until(590.0)
+    bench.change("n1", conditions=(Condition("Ready", "True"), replace(sick, transition=585.0)))
+    bench.tell(Knowledge(True))
+    bench.run_until(2000.0)
+    assert [at for at, _ in bench.of(PatchTaints)] == [1185.0 if blind else 600.0]
