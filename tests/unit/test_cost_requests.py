@@ -70,6 +70,7 @@ async def test_an_evicted_pod_costs_an_eviction_and_an_event_and_its_node_two_re
         node = await kube.patch("nodes", "", f"node-{number}", {"spec": {"taints": [taint]}})
         operator.node_event({"type": "MODIFIED", "object": node})
     await until(lambda: asked(embedded)["POST events"] == PODS + NODES and not embedded.objects("pods"))
+    await until(lambda: asked(embedded)["PATCH nodes"] >= NODES + memories)
     ours = Counter({"POST pods/eviction": PODS, "POST events": PODS + NODES, "GET nodes": NODES, "GET pods": NODES})
     assert asked(embedded) == ours + Counter({"PATCH nodes": NODES + memories})
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from taintkeeper.controllers.taint_eviction.controller import PERMISSIONS
+from taintkeeper.controllers.taint_eviction.controller import PERMISSIONS, REMEMBER_SECONDS
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.messages import (
     BudgetGone,
@@ -302,6 +302,15 @@ async def test_what_was_seen_first_is_remembered_on_the_node() -> None:
     ((name, memory),) = bench.writer.memories
     assert (name, list(memory)) == ("n1", ["foo:NoExecute"])
     assert memory["foo:NoExecute"] == pytest.approx(bench.clock() - 1.0, abs=0.01)
+
+
+async def test_while_taints_come_in_a_burst_none_is_written_down() -> None:
+    bench = EvictionBench()
+    bench.feed(TAINTED, FRESH)
+    await asyncio.sleep(REMEMBER_SECONDS - 0.01)
+    assert bench.writer.memories == []
+    await asyncio.sleep(0.02)
+    assert len(bench.writer.memories) == 1
 
 
 async def test_a_writer_that_fails_in_a_way_of_its_own_is_a_fault_of_ours_and_ends_everything() -> None:

@@ -1,5 +1,6 @@
 """Carries out what the eviction engine decides."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -36,6 +37,10 @@ PERMISSIONS = (
     Permission("watch", POLICIES.resource, group=GROUP),
     Permission("patch", POLICIES.resource, group=GROUP, subresource="status"),
 )
+
+REMEMBER_SECONDS = 0.2
+"""How long a memory waits to be written: taints often come in bursts, and each counts from when it was seen, so that
+seeing the next one goes before writing down the last."""
 
 ReadNode = Callable[[str], Awaitable[m.NodeRead | m.NodeUnread]]
 """Reads the node of this name and its pods, past every watch."""
@@ -113,6 +118,7 @@ class TaintEviction:
         self._shell.feed(answer)
 
     async def _remember(self, effect: m.Remember) -> None:
+        await asyncio.sleep(REMEMBER_SECONDS)
         self._shell.feed(await self._writer.write_first_seen(effect.node, effect.uid, effect.memory))
 
     async def _write_status(self, effect: WritePolicyStatus) -> None:
