@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from prometheus_client import CollectorRegistry
 
@@ -93,8 +93,11 @@ class EvictionBench:
     """The controller, what it sent to the API and what it reported, in one journal.
 
     A node that is read looks as it was last fed. Evicted pods are gone after ``gone_after`` seconds; None leaves it to
-    the test to tell of that.
+    the test to tell of that. A test that makes one ends with :meth:`end_all`: what is still under way when the event
+    loop is closed would never come to its end.
     """
+
+    _made: ClassVar[list["EvictionBench"]] = []
 
     def __init__(
         self, writer: ScriptedWriter | None = None, *, concurrency: int = 16, gone_after: float | None = 0.1
@@ -110,6 +113,7 @@ class EvictionBench:
         self._nodes: dict[str, Node] = {}
         self._pods: dict[str, Pod] = {}
         self.clock = SteadyClock()
+        self._made.append(self)
         self.controller = TaintEviction(
             EvictionOptions(concurrency=concurrency),
             Surroundings(
@@ -127,6 +131,12 @@ class EvictionBench:
 
         if gone_after is not None:
             self.writer.accepted = partial(self._delete_later, gone_after)
+
+    @classmethod
+    async def end_all(cls) -> None:
+        """Stop the controllers of all benches that were made since the last call."""
+        while cls._made:
+            await cls._made.pop().controller.stop()
 
     def _delete_later(self, seconds: float, ref: PodRef) -> None:
         asyncio.get_running_loop().call_later(seconds, self.controller.feed, m.PodGone(ref.uid))

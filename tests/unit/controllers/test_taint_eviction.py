@@ -1,6 +1,7 @@
 """The taint-eviction controller: what it asks of the API server, and when, and what it says of it."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from itertools import pairwise
 
@@ -42,6 +43,13 @@ FRESH = Knowledge(fresh=True)
 TAINTED = NodeSeen(node("n1", no_execute("foo", None)))
 CLEAN = NodeSeen(node("n1"))
 CONFLICT = Answer(409, "Conflict")
+
+
+@pytest.fixture(autouse=True)
+async def ended() -> AsyncIterator[None]:
+    """No controller outlives its test."""
+    yield
+    await EvictionBench.end_all()
 
 
 def pods(count: int) -> list[EvictionInput]:
