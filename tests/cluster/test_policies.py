@@ -195,8 +195,8 @@ async def test_without_a_policy_a_blocked_pod_waits_by_the_default(
     world: World, policies: Policies, operator: OperatorProcess
 ) -> None:
     node = await blocked(world)
+    await world.pod(node, "free")
     await world.add_taint(node, taint(MAINTENANCE))
     await world.told("web", "EvictionBlocked", "web")
-    await world.pod(node, "free")
     await until(lambda: "policy system:default, mode Evict" in operator.output())
     assert await world.pods() == {"web"}
