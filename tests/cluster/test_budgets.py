@@ -1,11 +1,14 @@
 """Disruption budgets hold, and a pod leaves once its budget allows it."""
 
 import asyncio
+from functools import partial
 
 import pytest
 
+from bench.load import in_parallel
 from testbed.client import until
 from tests.cluster.operator_process import OperatorProcess
+from tests.cluster.test_evicting import LATE_SECONDS
 from tests.cluster.world import World, taint
 
 
@@ -40,6 +43,43 @@ async def test_many_pods_behind_one_closed_budget_cost_one_call(world: World, op
     await asyncio.sleep(2.0)
     assert await operator.metric("taintkeeper_eviction_requests_total") <= 2
     assert len(await world.pods()) == 30
+
+
+@pytest.mark.only_on("real")
+@pytest.mark.timeout(300)
+@pytest.mark.reported("gardener/machine-controller-manager#703")
+async def test_five_hundred_pods_behind_one_closed_budget_cost_a_few_calls_a_minute_and_leave_as_it_opens(
+    world: World, operator: OperatorProcess
+) -> None:
+    nodes = await world.nodes(5)
+    pods = [partial(world.pod, nodes[number % 5], f"web-{number}", labels={"app": "web"}) for number in range(500)]
+    await in_parallel(pods)
+    await world.budget("web", "web", minAvailable=500)
+    for node in nodes:
+        await world.add_taint(node, taint("maintenance"))
+    await asyncio.sleep(60.0)
+    assert await _blocked(operator, 500)
+    calls = await operator.metric("taintkeeper_eviction_requests_total")
+    assert 1 <= calls <= 6
+    await world.kube.patch("poddisruptionbudgets", world.namespace, "web", {"spec": {"minAvailable": 497}})
+    await until(lambda: _allows(world, 3))
+    opened = asyncio.get_running_loop().time()
+    await until(lambda: _accepted(operator, 3))
+    assert asyncio.get_running_loop().time() - opened < LATE_SECONDS
+    await asyncio.sleep(2.0)
+    assert await _accepted(operator, 3)
+    assert await operator.metric("taintkeeper_eviction_requests_total") <= calls + 5
+    assert len(await world.pods()) == 497
+
+
+async def _allows(world: World, count: int) -> bool:
+    """Return whether a budget allows, or has allowed, so many disruptions."""
+    status = (await world.kube.get("poddisruptionbudgets", world.namespace, "web"))["status"]
+    return bool(status["disruptionsAllowed"] == count or status["currentHealthy"] < 500)
+
+
+async def _accepted(operator: OperatorProcess, count: int) -> bool:
+    return await operator.metric("taintkeeper_eviction_requests_total", code="201") == count
 
 
 async def _blocked(operator: OperatorProcess, count: int) -> bool:
