@@ -12,6 +12,7 @@ KILLS = 5
 
 
 @pytest.mark.only_on("real")
+@pytest.mark.timeout(300)
 @pytest.mark.reported("kubernetes/kubernetes#108268", "kubernetes/kubernetes#42394")
 async def test_whenever_it_is_killed_every_pod_leaves_once_and_in_its_time(cluster_kind: str) -> None:
     assert cluster_kind == "real"

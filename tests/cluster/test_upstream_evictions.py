@@ -120,7 +120,13 @@ async def test_a_single_request_is_enough_where_the_budget_lets_the_pod_go(
     await world.budget("web", "web", minAvailable=1, **unhealthy)
     await world.add_taint(node, taint("maintenance"))
     await world.gone("goes")
+    # A pod may be gone before the answer to its eviction has come.
+    await until(lambda: _asked(operator))
     assert await operator.metric("taintkeeper_eviction_requests_total") == 1
+
+
+async def _asked(operator: OperatorProcess) -> bool:
+    return await operator.metric("taintkeeper_eviction_requests_total") > 0
 
 
 @pytest.mark.upstream("TestTerminalPodEviction")
