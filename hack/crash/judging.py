@@ -11,8 +11,11 @@ from dataclasses import dataclass
 
 from crash.facts import Act, Claim, Facts, Pod, Taint
 
-STEADY_SECONDS = 8.0
-"""Who has led for so long without a break has read all lists, and has asked everybody to leave who was to leave."""
+STEADY_SECONDS = 15.0
+"""Who has led for so long without a break has read all lists, and has asked everybody to leave who was to leave.
+
+It takes a second or two, and far longer on a busy machine.
+"""
 STARTED_SECONDS = 5.0
 """How long after a pod is made its kubelet may say that it has started, which is when a countdown begins."""
 UNHEARD = (499, 504)

@@ -111,6 +111,12 @@ def short_lived(name: str, node: str, random: Random) -> Object:
     return pod(name, node, "again", [_toleration(key, random.uniform(2.0, 9.0)) for key in KEYS], linger=0)
 
 
+def has_to_leave(pod: Object, taints: list[Object]) -> bool:
+    """Return whether a taint has a pod leave, sooner or later."""
+    for_ever = {each["key"] for each in pod["spec"]["tolerations"] if "tolerationSeconds" not in each}
+    return any(taint["effect"] == "NoExecute" and taint["key"] not in for_ever for taint in taints)
+
+
 def pod(name: str, node: str, app: str, tolerations: list[Object], *, linger: int) -> Object:
     """Return a pod that takes so many seconds to end when it is told to."""
     metadata = {

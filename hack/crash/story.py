@@ -1,16 +1,17 @@
 """Starts and kills Taintkeeper while pods count, and lets nodes, budgets and pods change meanwhile."""
 
 import asyncio
+import contextlib
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 from crash.judging import STEADY_SECONDS
-from crash.setting import NAMESPACE, Happening, happenings, short_lived
+from crash.setting import NAMESPACE, Happening, happenings, has_to_leave, short_lived
 from demo.operator_process import OperatorProcess
 from demo.timeline import Timeline, Tone
-from testbed.client import Kube, Object
+from testbed.client import Kube, Object, until
 from testbed.real import RealCluster
 
 SECONDS_A_KILL = 5.0
@@ -18,8 +19,10 @@ LONGEST_LIFE_SECONDS = 8.0
 SOON_SECONDS = 1.5
 """How soon after a process leads it is killed, half of the time: then it has most to do."""
 ELECTED_SECONDS = 60.0
-QUIET_SECONDS = 2.25 * STEADY_SECONDS
-"""How long nobody is killed in the end, when everything is due: until then all must have been done."""
+MOST_QUIET_SECONDS = 3.0 * STEADY_SECONDS
+"""How long nobody is killed in the end at most, when everything is due: until then all must have been done."""
+STILL_SECONDS = 5.0
+"""How long nothing must happen any more when all who were to leave have been told to."""
 AGAIN_SECONDS, AGAIN_PODS = 4.0, 3
 LEASE_FLAGS = (
     *("--leader-elect", "--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s"),
@@ -57,8 +60,18 @@ class Story:
             again.cancel()
             await asyncio.gather(again, return_exceptions=True)
         self.timeline.scene("Nobody is killed any more")
-        await asyncio.sleep(QUIET_SECONDS)
+        with contextlib.suppress(TimeoutError):
+            await until(self._is_over, MOST_QUIET_SECONDS)
+        await asyncio.sleep(STILL_SECONDS)
         await self._tell("the end", Tone.PLAIN)
+
+    async def _is_over(self) -> bool:
+        """Return whether nobody stays whom a taint lets stay for a time only; look once a second."""
+        await asyncio.sleep(1.0)
+        taints = {each["metadata"]["name"]: each["spec"].get("taints", []) for each in await self.kube.list("nodes")}
+        pods = await self.kube.list("pods", NAMESPACE)
+        staying = [each for each in pods if "deletionTimestamp" not in each["metadata"]]
+        return not any(has_to_leave(each, taints[each["spec"]["nodeName"]]) for each in staying)
 
     async def _crash(self) -> None:
         await self._start()

@@ -150,10 +150,8 @@ def test_a_pod_that_is_forgotten_is_found() -> None:
 
 
 def test_a_countdown_that_a_restart_began_anew_is_found() -> None:
-    late = evicted(24.0 + 30.0, "b", by="two")
-    assert judge([*without(RIGHT[-1]), late]) == {
-        "forgotten": [f"b was evicted {24.0 + 30.0 - 40.0 - STEADY_SECONDS:.1f} s late"]
-    }
+    log = [*led("one", 0, 30), *led("two", 34, END), made(1, "b", 30), tainted(10), evicted(34.0 + 30.0, "b", by="two")]
+    assert judge(log) == {"forgotten": [f"b was evicted {64.0 - 40.0 - STEADY_SECONDS:.1f} s late"]}
 
 
 def test_nobody_is_late_while_nobody_leads() -> None:
