@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from testbed import Cluster
 from testbed.client import Object, path_to, until
+from testbed.embedded import EmbeddedCluster
+from testbed.embedded.faults import Fault
 from tests.cluster.operator_process import OperatorProcess
 from tests.cluster.policy_world import Policies
 from tests.cluster.world import MAINTENANCE, World, taint, toleration
@@ -75,6 +78,24 @@ async def test_a_pod_that_was_blocked_for_too_long_is_told_of_its_disruption_and
     assert event["type"] == "Warning"
     assert await operator.metric("taintkeeper_evictions_escalated_total") == 1
     await policies.counts(name, pending=0, blocked=0, evicted=1)
+
+
+@pytest.mark.only_on("embedded")
+async def test_a_deletion_is_for_the_very_pod_that_has_to_leave(
+    world: World, policies: Policies, operator: OperatorProcess, cluster: Cluster
+) -> None:
+    assert isinstance(cluster, EmbeddedCluster)
+    node = await world.node()
+    await world.pod(node, "web")
+    await policies.obeyed(await policies.make(mode="Delete"))
+    slow = cluster.faults.add(Fault(method="DELETE", path="/pods/web$", delay_seconds=2.0, times=1))
+    await world.add_taint(node, taint(MAINTENANCE))
+    await until(lambda: slow.hits == 1)
+    await world.kube.delete("pods", world.namespace, "web", gracePeriodSeconds=0)
+    await world.pod(node, "web", toleration(MAINTENANCE))
+    await until(lambda: "the UID in the precondition" in operator.output())
+    assert await world.pods() == {"web"}
+    assert await terminating(world) == {}
 
 
 @pytest.mark.reported("kubernetes/kubernetes#75957")
