@@ -1,9 +1,9 @@
-"""What the contract says about evictions, written down a second time, as plainly as it can be.
+"""The rules of evictions, written down a second time, as plainly as it can be.
 
 The model sees what the engine sees, event by event, and is asked about each eviction whether it may be. It shares no
-rule with the engine: sections 1, 2 and 6 of the contract are spelled out here once more, for the few kinds of objects
-that stories are made of. Where the contract leaves a choice, such as how a pause is jittered, the model knows the
-earliest and the latest moment.
+rule with the engine: which toleration counts, when a pod must leave, and what follows from each answer is spelled out
+once more here, for the few kinds of objects that stories are made of. Where there is a choice, such as how a pause is
+jittered, the model knows the earliest and the latest moment.
 """
 
 import math
@@ -48,7 +48,7 @@ def later(one: Window, other: Window) -> Window:
     return max(one[0], other[0]), max(one[1], other[1])
 
 
-# Section 1
+# Taints and tolerations
 
 
 def tolerates(toleration: Toleration, taint: Taint) -> bool:
@@ -85,7 +85,7 @@ def tolerated_seconds(pod: Pod, taint: Taint) -> float:
     return 0.0
 
 
-# Sections 2 and 6
+# When a pod must leave, and what follows from each answer
 
 
 def name_of(taint: Taint) -> str:
@@ -358,7 +358,7 @@ class EvictionModel:
 
 
 def kind_of(answer: Answer, *, budgets: int) -> str:
-    """Return which line of the contract's table of answers this one is."""
+    """Return which row of the table of answers this one is."""
     table = {
         0: "transient",
         200: "accepted",

@@ -1,4 +1,4 @@
-"""The engine against a second writing of the contract, in any story that hypothesis can think of."""
+"""The engine against a second writing of its rules, in any story that hypothesis can think of."""
 
 from dataclasses import replace
 
@@ -169,6 +169,11 @@ class Evictions(RuleBasedStateMachine):
     def tolerate(self, name: str, tolerations: tuple[Toleration, ...]) -> None:
         if found := self.find(name):
             self.bench.see(replace(found, tolerations=tolerations))
+
+    @rule(name=names, labels=st.sampled_from(LABELS))
+    def relabel(self, name: str, labels: dict[str, str]) -> None:
+        if found := self.find(name):
+            self.bench.see(replace(found, labels=labels))
 
     @rule(name=names, on=nodes, seconds=waits)
     def arrive_late(self, name: str, on: str, seconds: float) -> None:
