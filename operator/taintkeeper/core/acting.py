@@ -39,8 +39,11 @@ def toleration_for(pod: Pod, taint: Taint, policy: Policy) -> Toleration | None:
     return Toleration(taint.key, "Exists", effect=taint.effect, seconds=int(seconds))
 
 
-def deletes_at(ways: Iterable[tuple[float, Decision]], blocked_since: float) -> float | None:
-    """Return when a pod that budgets have blocked since then is deleted instead, None for never.
+def deletes_at(ways: Iterable[tuple[float, Decision]], blocked_since: float | None) -> float | None:
+    """Return when a pod that budgets have blocked since then is deleted, not evicted, None for never.
+
+    One that they have not blocked, None, is deleted only where no budget is asked: however little patience a policy
+    has, its pods are evicted first.
 
     ``ways`` are all taints that act on it: when each is due, and what is decided about it. So a node that becomes
     unreachable while a pod is blocked on it because of another taint does not block it for ever. All times are in
@@ -52,7 +55,7 @@ def deletes_at(ways: Iterable[tuple[float, Decision]], blocked_since: float) -> 
             continue
         if decision.policy.mode is Mode.DELETE:
             times.append(due)
-        elif (patience := decision.policy.patience) is not None:
+        elif blocked_since is not None and (patience := decision.policy.patience) is not None:
             times.append(max(due, blocked_since) + patience)
     return min(times, default=None)
 

@@ -178,7 +178,7 @@ class EvictionQueue:
             self._rehearse(track)
         elif not self._passage.has_room(track):
             return
-        elif (at := self._passage.deletes_at(track, now)) is not None and at <= now:
+        elif (at := self._passage.deletes_at(track)) is not None and at <= now:
             self._delete(track)
         elif self._passage.pass_gate(track, now):
             self._evict(track)
@@ -278,5 +278,5 @@ class EvictionQueue:
         if outcome in (Outcome.BUDGET, Outcome.SEVERAL_BUDGETS):
             self._passage.blocked.note(track.pod.ref.uid, now)
         held = self._passage.blocked.since(track.pod.ref.uid) is not None and not track.deleting
-        at = self._passage.deletes_at(track, now) if held else None
+        at = self._passage.deletes_at(track) if held else None
         self.tracks.set_timer(track, now + seconds if at is None else min(at, now + seconds))

@@ -132,7 +132,7 @@ class Passage:
         """Let a pod wait at the gate of its budgets."""
         self.enter(track, State.BLOCKED)
         self.gatekeeper.hold(key, self.tracks.urgency(track), track.pod.ref.uid, now)
-        self.arm(track, now)
+        self.arm(track)
 
     def tell_held(self, uids: Iterable[str], key: GateKey, now: float) -> None:
         """Tell once of each pod that a closed gate holds; those that only wait for their turn are not held."""
@@ -141,7 +141,7 @@ class Passage:
             track = self.tracks.get(uid)
             if track is not None and track.state is State.BLOCKED and self.blocked.note(uid, now):
                 self._effects.append(m.Held(track.pod.ref, key.budgets, hints))
-                self.arm(track, now)
+                self.arm(track)
 
     def diagnose(self, key: GateKey) -> tuple[str, ...]:
         """Return why budgets hold pods for longer than meant; tell of each that always will, once."""
@@ -169,15 +169,14 @@ class Passage:
 
     # Escalation
 
-    def arm(self, track: Track, now: float) -> None:
+    def arm(self, track: Track) -> None:
         """Have a pod that budgets hold looked at again when its policy has it deleted."""
         if self.blocked.since(track.pod.ref.uid) is not None:
-            self.tracks.set_timer(track, self.deletes_at(track, now))
+            self.tracks.set_timer(track, self.deletes_at(track))
 
-    def deletes_at(self, track: Track, now: float) -> float | None:
+    def deletes_at(self, track: Track) -> float | None:
         """Return when its policy has the pod deleted, not evicted, in seconds since the epoch; None for never."""
-        since = self.blocked.since(track.pod.ref.uid)
-        return deletes_at(track.deadline.ways, now if since is None else since)
+        return deletes_at(track.deadline.ways, self.blocked.since(track.pod.ref.uid))
 
 
 def _standing(track: Track) -> Standing | None:

@@ -78,7 +78,7 @@ class Settling:
         elif track.state in (State.COUNTING, State.STANDING, State.SKIPPED) or track.deadline.due > now:
             self._passage.enter(track, State.COUNTING, track.deadline.due)
         elif track.state is State.BLOCKED:
-            self._settle_blocked(track, now)
+            self._settle_blocked(track)
 
     def _cancel_exempt(self, track: Track) -> None:
         """Tell that a countdown, or an eviction tried in vain, ends since the pod has become exempt."""
@@ -86,11 +86,11 @@ class Settling:
         if ran and track.deadline.decision.exempt:
             self._effects.append(m.Cancelled(track.pod.ref, track.deadline))
 
-    def _settle_blocked(self, track: Track, now: float) -> None:
+    def _settle_blocked(self, track: Track) -> None:
         if track.gate != self._passage.gatekeeper.gate_of(track.pod):
             self._passage.make_ready(track)
         else:
-            self._passage.arm(track, now)
+            self._passage.arm(track)
 
     def _try_anew(self, track: Track) -> None:
         """Have a pod that waits tried at once, by another policy than before."""

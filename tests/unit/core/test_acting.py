@@ -97,5 +97,10 @@ def test_a_blocked_pod_is_deleted_by_the_first_policy_that_loses_its_patience(
     assert deletes_at([(due, Decision(each)) for due, each in ways], 1000.0) == at
 
 
+@pytest.mark.parametrize(("by", "at"), [(EVICT, None), (LATER, None), (DELETE, 5.0)])
+def test_a_pod_that_is_not_blocked_is_deleted_only_where_no_budget_is_asked(by: Policy, at: float | None) -> None:
+    assert deletes_at([(5.0, Decision(by))], None) == at
+
+
 def test_an_exempt_pod_is_not_deleted_however_long_it_is_blocked() -> None:
     assert deletes_at([(0.0, Decision(DELETE, Trait.ANNOTATED))], 1000.0) is None

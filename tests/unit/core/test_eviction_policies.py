@@ -73,6 +73,19 @@ def test_a_pod_that_budgets_hold_for_too_long_is_deleted_once(answer: Answer, bu
     assert (report.deleted, report.blocked_seconds) == (True, 300.0)
 
 
+@pytest.mark.parametrize("blocked_seconds", [0.0, 300.0])
+def test_a_pod_that_no_budget_holds_is_never_deleted_for_that(blocked_seconds: float) -> None:
+    bench = world(mode=Mode.EVICT_THEN_DELETE, blocked_seconds=blocked_seconds)
+    bench.run_until(1000.0)
+    assert (bench.times(), deletions(bench)) == ([0.0], [])
+
+
+def test_a_policy_without_patience_still_asks_the_budget_first() -> None:
+    bench = held(PodSeen(pod("p2")), mode=Mode.EVICT_THEN_DELETE, blocked_seconds=0.0)
+    bench.run_until(100.0)
+    assert (len(bench.posts()), deletions(bench)) == (1, [0.0, 0.0])
+
+
 def held(*events: Any, **facts: Any) -> EvictionBench:
     """A world in which a budget allows nothing; with a policy only where facts are given."""
     policies = [seen(policy(**facts))] if facts else []
