@@ -180,6 +180,8 @@ async def test_our_own_pod_is_evicted_last_and_after_the_lease_was_given_back(
 ) -> None:
     signals: list[int] = []
     monkeypatch.setattr("taintkeeper.runtime.signal.raise_signal", signals.append)
+    # The Lease is given back only where everything has been answered by then.
+    monkeypatch.setattr(runtime, "FAREWELL_SECONDS", 10.0)
     async with electing(embedded) as operator:
         await until(lambda: leads(operator))
         await taint(embedded, operator)
