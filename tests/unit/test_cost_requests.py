@@ -18,6 +18,8 @@ from tests.unit.runtime_bench import running, until
 NODES, PODS = 3, 12
 TAINT = {"key": "foo", "effect": "NoExecute"}
 LEASES = "kube-node-lease"
+RIVALS = 2
+"""Controllers of kube-controller-manager whose events are watched."""
 
 
 @pytest.fixture
@@ -42,6 +44,7 @@ async def operator(embedded: EmbeddedCluster) -> AsyncIterator[Taintkeeper]:
     """The operator at work, when it has done all that there was to do at the start."""
     async with running(embedded) as started:
         await until(lambda: asked(embedded)["PATCH nodes"] == NODES)  # labels
+        await until(lambda: asked(embedded)["WATCH events"] == RIVALS)
         embedded.clear_journal()
         yield started
 
