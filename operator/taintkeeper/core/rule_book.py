@@ -18,6 +18,9 @@ from taintkeeper.core.rule_cases import Case, Phase
 from taintkeeper.core.rule_entry import Entry
 from taintkeeper.core.rules import NOTHING_SAID, Rule, RuleSeen, RuleTaint, RuleView
 
+SUFFERING = frozenset({Phase.HOLDING, Phase.DUE, Phase.CLEARING})
+"""Where a rule says something of a node that has no taint of a rule."""
+
 
 class RuleBook:
     """The rules in force, the nodes that they select, and the timers for both."""
@@ -47,6 +50,7 @@ class RuleBook:
         """Forget a rule that is gone."""
         entry = self._entries.pop(name, None)
         if entry is not None:
+            self._note_concerned(entry, entry.rule)
             self._rearrange(entry, now)
 
     def doubt(self) -> None:
@@ -162,6 +166,7 @@ class RuleBook:
         entry.seen, entry.rule = seen, after
         if after == before:
             return
+        self._note_concerned(entry, before)
         if before is not None and after is not None and _other_condition(before, after):
             for name in list(entry.cases):
                 entry.drop(name)
@@ -178,7 +183,19 @@ class RuleBook:
         for entry in affected:
             for node in self._nodes.values():
                 self._look(entry, node, now)
-        self._changed.update(dict.fromkeys(self._nodes))
+            self._note_concerned(entry, entry.rule)
+
+    def _note_concerned(self, entry: Entry, rule: Rule | None) -> None:
+        """Have those nodes looked at for which this rule makes a difference, now that it is another.
+
+        Without a taint or a condition that calls for one, a node is of no concern to a rule; but where the rule decides
+        about a built-in taint, its silence is a decision.
+        """
+        if rule is not None and rule.built_in:
+            self._changed.update(dict.fromkeys(self._nodes))
+            return
+        self._changed.update((name, None) for name, node in self._nodes.items() if node.rule_taints)
+        self._changed.update((name, None) for name, case in entry.cases.items() if case.phase in SUFFERING)
 
     def _earlier(self, name: str, entry: Entry) -> tuple[Entry, ...]:
         rule = entry.in_force

@@ -162,3 +162,19 @@ def test_a_rule_that_comes_back_under_its_name_is_another_one() -> None:
     bench.add(conditions=SICK)
     assert bench.taints() == CLEAN
     assert bench.entry().rule is None
+
+
+def test_a_rule_that_comes_changes_or_goes_has_only_those_nodes_looked_at_that_it_may_concern() -> None:
+    bench = RuleBench()
+    bench.add("sick", conditions={"KernelDeadlock": "True"})
+    bench.add("well", conditions={"KernelDeadlock": "False"})
+    bench.add("other")
+    bench.book.advance(bench.now)
+    bench.book.put(seen(rule()), bench.now)
+    assert bench.book.advance(bench.now) == ["sick"]
+    bench.book.put(seen(rule(for_seconds=60.0), version=2), bench.now)
+    assert bench.book.advance(bench.now) == ["sick"]
+    bench.book.remove("deadlock", bench.now)
+    assert bench.book.advance(bench.now) == ["sick"]
+    bench.book.put(seen(rule(key="node.kubernetes.io/disk-pressure")), bench.now)
+    assert bench.book.advance(bench.now) == ["sick", "well", "other"]
