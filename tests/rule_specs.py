@@ -115,6 +115,7 @@ BAD = [
     bad("a key whose name is too long", "spec.taint.key", taint(key=f"example.com/{TOO_LONG}")),
     bad("a key whose prefix is too long", "spec.taint.key", taint(key=LONG_PREFIX)),
     bad("a key of cordoning", "spec.taint.key", taint(key="node.kubernetes.io/unschedulable")),
+    bad("a key by which pods are deleted by force", "spec.taint.key", taint(key="node.kubernetes.io/out-of-service")),
     bad("a key of cloud providers", "spec.taint.key", taint(key="node.cloudprovider.kubernetes.io/uninitialized")),
     bad("a value with a space", "spec.taint.value", taint(value="a b")),
     bad("a value that is too long", "spec.taint.value", taint(value=TOO_LONG)),

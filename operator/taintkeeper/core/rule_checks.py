@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterator
 
 from taintkeeper.core.conditions import CONDITION_TAINTS, UNSCHEDULABLE
 from taintkeeper.core.label_checks import is_label_value, is_qualified_name, selector_faults
-from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE
+from taintkeeper.core.objects import NO_EXECUTE, NO_SCHEDULE, OUT_OF_SERVICE
 from taintkeeper.core.rules import Rule
 
 EFFECTS = (NO_SCHEDULE, "PreferNoSchedule", NO_EXECUTE)
 STATUSES = ("True", "False", "Unknown")
 LONGEST_SECONDS = 86_400.0
-UNUSABLE_KEYS = frozenset({UNSCHEDULABLE, "node.cloudprovider.kubernetes.io/uninitialized"})
-"""Keys that others set, for reasons that are no condition."""
+UNUSABLE_KEYS = frozenset({UNSCHEDULABLE, OUT_OF_SERVICE, "node.cloudprovider.kubernetes.io/uninitialized"})
+"""Keys that others set, for reasons that are no condition. By one of them pods are deleted by force."""
 
 _CONDITION_OF_KEY = {key: condition for condition, key in CONDITION_TAINTS.items()}
 

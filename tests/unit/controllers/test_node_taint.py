@@ -20,7 +20,7 @@ from taintkeeper.controllers.surroundings import Surroundings
 from taintkeeper.core.answers import Answer
 from taintkeeper.core.messages import Knowledge, NodeSeen, NodeWritten, WriteResult
 from taintkeeper.core.objects import Node, PodRef, Taint
-from taintkeeper.core.rules import Limit
+from taintkeeper.core.rules import Limit, RuleGone
 from taintkeeper.core.taint_messages import TaintInput
 from taintkeeper.core.tainting import TaintOptions
 from taintkeeper.core.writing import CONCURRENT_WRITES
@@ -288,6 +288,9 @@ async def test_what_a_rule_brings_is_no_eviction_that_upstream_knows_of() -> Non
     brought = {"key": drain.key, "effect": "NoExecute"}
     assert bench.metric("taintkeeper_taints_added_total", **brought) == 1.0
     assert bench.metric("node_collector_evictions_total", zone="z1") == 0.0
+    bench.feed(RuleGone(drain.name))
+    await asyncio.sleep(1.0)
+    assert bench.metric("taintkeeper_taints_removed_total", **brought) == 1.0
 
 
 async def test_a_writer_that_fails_in_a_way_of_its_own_is_a_fault_of_ours_and_ends_everything() -> None:

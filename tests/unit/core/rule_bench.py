@@ -3,12 +3,13 @@
 from dataclasses import replace
 from typing import Any
 
-from taintkeeper.core.conditions import Change, plan, wanted
+from taintkeeper.core.conditions import Change
 from taintkeeper.core.objects import NO_SCHEDULE, Condition, Node, Taint
 from taintkeeper.core.rule_book import RuleBook
 from taintkeeper.core.rule_entry import Entry
-from taintkeeper.core.rule_plan import lacks_token, plan_rules, with_decisions
+from taintkeeper.core.rule_plan import lacks_token
 from taintkeeper.core.rules import Rule, RuleSeen, RuleStatus
+from taintkeeper.core.wishes import wish
 from tests.unit.core.builders import node
 
 DEADLOCK = "example.com/kernel-deadlock"
@@ -122,16 +123,13 @@ class RuleBench:
             dirty.update(dict.fromkeys(self.book.advance(self.now)))
 
     def _write(self, known: Node) -> bool:
-        view = self.book.view(known)
-        want = with_decisions(wanted(known), view, known)
-        base = plan(known, want, execute=self.tokens, may_add=self.may_add, now=self.now)
-        planned = plan_rules(known, base, view, granted=self.tokens, may_add=self.may_add, now=self.now)
-        if planned is None:
+        wished = wish(known, self.book.view(known), all_disrupted=False, execute=True)
+        patch = wished.patch(granted=self.tokens, may_add=self.may_add, now=self.now)
+        if patch is None:
             return False
-        taints = known.taints if planned.change is None else planned.change.taints
-        memory = known.rule_taints if planned.memory is None else planned.memory
-        self.writes.append(_line(known.name, planned.change))
-        written = replace(known, taints=taints, rule_taints=memory)
+        memory = known.rule_taints if patch.rule_taints is None else patch.rule_taints
+        self.writes.append(_line(known.name, patch.change))
+        written = replace(known, taints=patch.change.taints, rule_taints=memory)
         self.nodes[known.name] = written
         self.book.see(written, self.now)
         return True
@@ -158,8 +156,8 @@ class RuleBench:
         return entry.matched, entry.waiting, entry.tainted, entry.held_back
 
 
-def _line(name: str, change: Change | None) -> str:
-    if change is None:
+def _line(name: str, change: Change) -> str:
+    if not change.ids:
         return f"{name} memory"
     return " ".join([name, *(f"+{each}" for each in change.added), *(f"-{each}" for each in change.removed)])
 

@@ -335,6 +335,7 @@ def test_a_condition_that_came_back_while_nobody_looked_has_to_hold_anew(blind: 
     bench = TaintBench(*nodes(), rules=[rule(for_seconds=600.0)])
     sick = Condition("KernelDeadlock", "True", transition=0.0)
     bench.change("n1", conditions=(Condition("Ready", "True"), sick))
+    bench.tell(Knowledge(False), Knowledge(True))
     bench.run_until(500.0)
     bench.tell(Knowledge(not blind))
     bench.run_until(590.0)
@@ -342,3 +343,25 @@ def test_a_condition_that_came_back_while_nobody_looked_has_to_hold_anew(blind: 
     bench.tell(Knowledge(True))
     bench.run_until(2000.0)
     assert [at for at, _ in bench.of(PatchTaints)] == [1185.0 if blind else 600.0]
+
+
+def test_a_condition_that_nobody_saw_change_holds_on_however_wrong_the_clock_of_its_node() -> None:
+    bench = TaintBench(*nodes(), rules=[rule(for_seconds=600.0)])
+    ahead = Condition("KernelDeadlock", "True", transition=900.0)
+    bench.change("n1", conditions=(Condition("Ready", "True"), ahead))
+    bench.run_until(500.0)
+    bench.tell(Knowledge(False), NodeSeen(bench.server["n1"]), Knowledge(True))
+    bench.run_until(2000.0)
+    assert [at for at, _ in bench.of(PatchTaints)] == [600.0]
+
+
+def test_a_rule_keeps_no_sibling_beside_a_taint_that_is_there_already() -> None:
+    bench = TaintBench(*nodes(), rules=[replace(NOT_READY_LATE, for_seconds=30.0, clear_seconds=300.0)])
+    bench.condition("n1", "Ready", "False")
+    bench.run_until(40.0)
+    bench.condition("n1", "Ready", "True")
+    bench.run_until(100.0)
+    bench.condition("n1", "Ready", "False")
+    bench.change("n1", taints=(*bench.server["n1"].taints, Taint(UNREACHABLE, NO_SCHEDULE)))
+    bench.run_until(101.0)
+    assert brought(bench) == {f"{NOT_READY}:NoSchedule", f"{NOT_READY}:NoExecute"}
