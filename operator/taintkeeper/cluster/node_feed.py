@@ -22,7 +22,8 @@ from taintkeeper.core.objects import Node
 from taintkeeper.core.pacing import Backoff
 
 NODES: Kind[str, Node] = Kind("nodes", "/api/v1/nodes", decode_node, lambda node: node.name)
-PAGE_SIZE = 500
+PAGE_SIZE = 100
+"""Small, since a page is taken in at one go, and nothing else gets a turn meanwhile."""
 SWEEP_SECONDS = 300.0
 SETTLE_SECONDS = 2.0
 ERROR_BACKOFF = Backoff(base=0.5, cap=10.0, jitter=0.5)

@@ -76,8 +76,8 @@ async def test_the_view_is_complete_once_everything_is_listed() -> None:
     await bench.run(10.0)
     assert bench.told == ["seen a", "seen b", "alive"]
     assert [(sent.line, sent.params) for sent in bench.api.sent] == [
-        ("GET /api/v1/nodes", {"limit": "500"}),
-        ("GET /api/v1/nodes", {"limit": "500", "continue": "next"}),
+        ("GET /api/v1/nodes", {"limit": "100"}),
+        ("GET /api/v1/nodes", {"limit": "100", "continue": "next"}),
     ]
     assert bench.feed.last_heard == 1.0
 
